@@ -106,7 +106,7 @@ describe.runIf(isRoot)("init of the pool", () => {
     expect((await init.sh("cat whose").fail()).code).toBe("lease-over");
   });
 
-  test("exits when its worker is not heard of while it waits", async () => {
+  test("an init of the pool exits when its worker sends nothing for longer than its lease", async () => {
     const init = pooled();
     await init.hello(200, 1n);
     expect(await init.exited).toBe(0);
@@ -120,7 +120,7 @@ describe.runIf(isRoot)("init --mounter", () => {
     expect(await mounter.ask("try")).toBe("0 -");
   });
 
-  test("mounts nothing from outside of its root", async ({ root }) => {
+  test("init --mounter mounts nothing from outside of its root", async ({ root }) => {
     await using mounter = new Mounter(root);
     symlinkSync("/etc", join(root, "link"));
     mkdirSync(join(root, "acme/deep"));
@@ -135,7 +135,7 @@ describe.runIf(isRoot)("init --mounter", () => {
     }
   });
 
-  test("enters no namespace but the one that init named, and none twice", async ({ root }) => {
+  test("init --mounter enters no namespace but the one that init named, and none twice", async ({ root }) => {
     await using mounter = new Mounter(root);
     const init = pooled();
     const ack = await init.hello(60_000, 1n);

@@ -114,7 +114,7 @@ describe("unpack", () => {
     }
   });
 
-  test("unpack in a check refuses what may not be, and writes nothing", async () => {
+  test("unpack with check refuses forbidden entries, and writes nothing", async () => {
     const init = await Init.start();
     const link = (target: string) => tarOf(`ln -s '${target}' l`);
     const bad: [Buffer, RegExp][] = [
@@ -220,7 +220,7 @@ describe("unpack", () => {
     }
   });
 
-  test("unpack refuses more entries than a workspace should be given at once", async () => {
+  test("unpack refuses more entries than its bound", async () => {
     const init = await Init.start({ binary: "release" });
     const many = encodeFiles(Array.from({ length: 100_001 }, (_, n) => file(`f${n}`, "")));
     const fail = await unpack(init, gzipSync(many, { level: 1 }), [4, check]).fail(60_000);
@@ -299,7 +299,7 @@ describe("pack", () => {
     expect(packed(unknown)).toHaveLength(2);
   });
 
-  test("pack of what is no file waits for nothing", async () => {
+  test("pack of a FIFO does not wait for a writer", async () => {
     const init = await Init.start();
     spawnSync("mkfifo", [inside(init, "fifo")]);
     const channel = init.file([1, Op.pack], ...names("fifo"));
@@ -308,9 +308,9 @@ describe("pack", () => {
   });
 });
 
-describe("whatever an archive holds", () => {
+describe("random archives", () => {
   test.each([1, 2])(
-    "the archive readers of init stay in their memory and give a reason (seed %i)",
+    "random archives make init's readers touch no other memory, and are refused with a reason (seed %i)",
     async (seed) => {
       build();
       const dir = mkdtempSync(join(tmpdir(), "init-archives-"));

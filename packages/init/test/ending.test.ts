@@ -114,9 +114,9 @@ describe("KILL", () => {
 
 describe("processes that outrun a scan", () => {
   test.each([
-    ["a chain, each link of which forks, leaves its session and dies", "1"],
+    ["a chain of processes, each of which forks, leaves its session and dies", "1"],
     ["twenty such chains", "20"],
-  ])("%s", async (_, chains) => {
+  ])("KILL ends %s", async (_, chains) => {
     const init = await Init.start({ binary: "release" });
     const run = init.exec([fixture("chain"), chains]);
     await run.started();
@@ -232,7 +232,7 @@ describe("background children", () => {
     expect(zombiesBelow(init.pid)).toBe(0);
   });
 
-  test("thousands that come as zombies at once are all reaped", async () => {
+  test("thousands of orphans that come as zombies at once are all reaped", async () => {
     const init = await Init.start();
     const flood = [
       "import os, time",
@@ -382,22 +382,25 @@ describe("SHUTDOWN and signals", () => {
     },
   );
 
-  test.runIf(isRoot)("as process 1 it obeys them from outside only, whatever a tenant forges", async () => {
-    const init = await Init.start({ asProcess1: true });
-    const forge = [
-      "import ctypes,os,signal,struct",
-      "libc=ctypes.CDLL(None,use_errno=True)",
-      "for s in (1,2,3,10,12,15): os.kill(1,s)",
-      // rt_sigqueueinfo with SI_QUEUE and a pid of 0, and an attempt at SI_USER.
-      "for code in (-1,0): libc.syscall(129,1,15,struct.pack('iiiIII104x',15,0,code,0,0,0))",
-    ].join("\n");
-    expect((await init.exec(["python3", "-c", forge]).exit()).value).toBe(0);
-    expect((await init.sh("kill -9 1; kill -STOP 1; exit 4").exit()).value).toBe(4);
-    expect(await init.ping("unmoved")).toBe("unmoved");
-    const run = init.sh("sleep 1000");
-    await run.started();
-    process.kill(init.pid, "SIGTERM");
-    expect(await init.exited).toBe(0);
-    expect((await run.exit()).reason).toBe(2);
-  });
+  test.runIf(isRoot)(
+    "as process 1 init obeys signals from outside only, even if a tenant forges their sender",
+    async () => {
+      const init = await Init.start({ asProcess1: true });
+      const forge = [
+        "import ctypes,os,signal,struct",
+        "libc=ctypes.CDLL(None,use_errno=True)",
+        "for s in (1,2,3,10,12,15): os.kill(1,s)",
+        // rt_sigqueueinfo with SI_QUEUE and a pid of 0, and an attempt at SI_USER.
+        "for code in (-1,0): libc.syscall(129,1,15,struct.pack('iiiIII104x',15,0,code,0,0,0))",
+      ].join("\n");
+      expect((await init.exec(["python3", "-c", forge]).exit()).value).toBe(0);
+      expect((await init.sh("kill -9 1; kill -STOP 1; exit 4").exit()).value).toBe(4);
+      expect(await init.ping("unmoved")).toBe("unmoved");
+      const run = init.sh("sleep 1000");
+      await run.started();
+      process.kill(init.pid, "SIGTERM");
+      expect(await init.exited).toBe(0);
+      expect((await run.exit()).reason).toBe(2);
+    },
+  );
 });

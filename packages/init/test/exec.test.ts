@@ -217,7 +217,7 @@ describe("command", () => {
     expect(goesOn.stdout).toBe("here");
   });
 
-  test("hundreds in a row and eight at a time all answer, and leave no descriptor behind", async () => {
+  test("hundreds of commands in a row, eight at a time, all answer and leave no descriptor behind", async () => {
     const init = await Init.start();
     for (let i = 0; i < 40; i++) {
       const runs = Array.from({ length: 8 }, (_, n) => init.sh(`echo ${n}; exit ${n}`));

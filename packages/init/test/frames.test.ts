@@ -130,7 +130,7 @@ describe("epochs", () => {
     expect(fenced.epoch).toBe(7n);
   });
 
-  test("frames of a lower epoch are ignored, and do not feed the watchdog's peace", async () => {
+  test("frames of a lower epoch are ignored", async () => {
     const init = new Init();
     await init.hello(60_000, 7n);
     init.send(Type.PING, 0, Buffer.from("old"), 6n);
@@ -139,7 +139,7 @@ describe("epochs", () => {
     expect(init.control).toEqual([]);
   });
 
-  test("a higher epoch that has not said HELLO is not obeyed", async () => {
+  test("init does not obey frames of a higher epoch before its HELLO", async () => {
     const init = new Init();
     await init.hello(60_000, 7n);
     init.send(Type.PING, 0, Buffer.from("stranger"), 8n);
@@ -282,7 +282,7 @@ describe("malformed requests", () => {
     expect(new Records(fail.payload).text(1)).toBe("bad-request");
   });
 
-  test("a broken CREDIT for a running command ends it, and FAIL is the last word", async () => {
+  test("a broken CREDIT for a running command ends it, and FAIL is the channel's last frame", async () => {
     const init = await Init.start();
     const channel = init.sh("sleep 100");
     await channel.started();

@@ -68,9 +68,9 @@ function corpus(): Buffer[] {
   ];
 }
 
-describe("whatever bytes come", () => {
+describe("random bytes", () => {
   test.each([1, 2, 3])(
-    "the decoder and the parsers stay in their memory and find the next attach (seed %i)",
+    "random bytes make init's decoder and parsers touch no other memory, and miss no later attach (seed %i)",
     async (seed) => {
       build();
       const dir = mkdtempSync(join(tmpdir(), "init-corpus-"));
@@ -99,7 +99,7 @@ describe("whatever bytes come", () => {
       await init.hello();
       expect(await init.ping(`round ${round}`)).toBe(`round ${round}`);
     }
-    // Channels of the streams may still be in use: a worker takes others, as HELLO_ACK tells it.
+    // Channels of the streams may still be in use: a worker takes others, by the list in HELLO_ACK.
     const run = init.channel(1_000);
     init.send(Type.EXEC, run.number, init.execPayload(["sh", "-c", "exit 5"]));
     expect((await run.exit()).value).toBe(5);

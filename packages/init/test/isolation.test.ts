@@ -33,7 +33,7 @@ describe.runIf(isRoot)("tenant with init's own uid", () => {
     expect(run.stdout).toBe("fine\n");
   });
 
-  test("gains no privilege by a setuid program", async () => {
+  test("a tenant with init's own uid gains no privilege by a setuid program", async () => {
     const init = await Init.start(sandboxed);
     const run = init.exec(["grep", "-E", "^(NoNewPrivs|CapEff)", "/proc/self/status"]);
     await run.exit();

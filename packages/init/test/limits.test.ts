@@ -27,7 +27,7 @@ describe("sixty-four commands", () => {
     expect((await init.sh("exit 2").exit()).value).toBe(2);
   });
 
-  test("full of commands whose output is not read leave room for PING, KILL and EXIT", async () => {
+  test("sixty-four commands whose output is not read leave room for PING, KILL and EXIT", async () => {
     const init = await Init.start({ binary: "release" });
     const runs = Array.from({ length: 64 }, () => init.sh("yes", { credit: 100 }));
     await Promise.all(runs.map((run) => run.started()));

@@ -16,7 +16,7 @@ afterEach(() => {
   for (const close of closing.splice(0)) close();
 });
 
-/** The worker's end of a link: what init said there, and a way to answer. */
+/** The worker's end of a link: the frames that init sent there, and a way to answer. */
 class Peer {
   readonly frames: Frame[] = [];
   ended = false;
@@ -97,9 +97,9 @@ describe("link", () => {
     expect(confirmed?.payload).toHaveLength(0);
     peer.send(Type.EXEC, init.execPayload(["sh", "-c", "echo out; exit 4"]), 7);
     await init.until(() => peer.frames.at(-1)?.type === Type.EXIT, "EXIT over the link");
-    const said = peer.frames.filter(({ channel }) => channel === 7);
-    expect(said.map(({ type }) => type)).toEqual([Type.STARTED, Type.STDOUT, Type.EXIT]);
-    expect(new Records(said.at(-1)?.payload as Buffer).number(2)).toBe(4);
+    const frames = peer.frames.filter(({ channel }) => channel === 7);
+    expect(frames.map(({ type }) => type)).toEqual([Type.STARTED, Type.STDOUT, Type.EXIT]);
+    expect(new Records(frames.at(-1)?.payload as Buffer).number(2)).toBe(4);
     expect(init.control).toEqual([]);
   });
 
@@ -141,15 +141,18 @@ describe("without the worker's proof", () => {
     "a command": (peer) => peer.send(Type.EXEC, records([1, "touch"], [1, "/tmp/never"])),
     nothing: (peer) => peer.end(),
   };
-  test.each(Object.keys(wrong))("%s ends the link, and stdio goes on carrying", async (what) => {
-    const { init, peers } = await place();
-    offer(init);
-    await init.until(() => (peers[0]?.frames.length ?? 0) > 0, "init's proof");
-    wrong[what]?.(peers[0] as Peer);
-    await init.until(() => peers[0]?.ended === true, "the end of the link");
-    expect((await init.sh("exit 3").exit()).value).toBe(3);
-    expect(peers[0]?.frames).toHaveLength(1);
-  });
+  test.each(Object.keys(wrong))(
+    "a link that gets %s instead of the worker's proof ends, and stdio carries on",
+    async (what) => {
+      const { init, peers } = await place();
+      offer(init);
+      await init.until(() => (peers[0]?.frames.length ?? 0) > 0, "init's proof");
+      wrong[what]?.(peers[0] as Peer);
+      await init.until(() => peers[0]?.ended === true, "the end of the link");
+      expect((await init.sh("exit 3").exit()).value).toBe(3);
+      expect(peers[0]?.frames).toHaveLength(1);
+    },
+  );
 });
 
 describe("a link that cannot be is refused over stdout with an errno", () => {
@@ -162,7 +165,7 @@ describe("a link that cannot be is refused over stdout with an errno", () => {
   };
   const [eperm, einval, enoent, enotsup, eisconn] = [1, 22, 2, 95, 106];
 
-  test.each(Object.keys(offers))("%s", async (what) => {
+  test.each(Object.keys(offers))("a link with %s is refused with EINVAL", async (what) => {
     const { init, peers } = await place();
     offer(init, ...(offers[what] ?? []));
     expect(await refusal(init)).toBe(einval);
@@ -176,18 +179,21 @@ describe("a link that cannot be is refused over stdout with an errno", () => {
     expect(await init.ping()).toBe("ping");
   });
 
-  test.runIf(isRoot)("a socket that a process of the sandbox listens on", async () => {
-    const { init, directory, peers } = await place();
-    const listen = `import socket, time
+  test.runIf(isRoot)(
+    "a link to a socket on which a process of the sandbox listens is refused with an errno",
+    async () => {
+      const { init, directory, peers } = await place();
+      const listen = `import socket, time
 s = socket.socket(socket.AF_UNIX); s.bind("${directory}/abcdef"); s.listen(); print("listening", flush=True); time.sleep(1000)`;
-    const run = init.exec(["python3", "-c", listen]);
-    await run.output("listening");
-    offer(init, [1, "abcdef"], ...full.slice(1));
-    expect(await refusal(init)).toBe(eperm);
-    expect(peers).toEqual([]);
-    run.kill();
-    await run.exit();
-  });
+      const run = init.exec(["python3", "-c", listen]);
+      await run.output("listening");
+      offer(init, [1, "abcdef"], ...full.slice(1));
+      expect(await refusal(init)).toBe(eperm);
+      expect(peers).toEqual([]);
+      run.kill();
+      await run.exit();
+    },
+  );
 
   test("without a link directory HELLO_ACK does not offer links", async () => {
     const init = await Init.start();

@@ -43,7 +43,7 @@ afterEach(async () => {
   for (const init of running) await init.stop();
 });
 
-/** One init under test, and the worker's end of its streams. Whatever a test leaves behind fails it. */
+/** One init under test, and the worker's end of its streams. A test that leaves a process behind fails. */
 export class Init {
   readonly workspace: string;
   readonly marker: string = `BERTH_INIT_TEST=${randomUUID()}`;
@@ -170,7 +170,7 @@ export class Init {
     return pong.payload.toString();
   }
 
-  /** The next free channel, with what init says on it. */
+  /** The next free channel, with the frames that init sends on it. */
   channel(number: number = this.#nextChannel++): Channel {
     const channel = new Channel(this, number);
     this.#channels.set(number, channel);

@@ -5,7 +5,7 @@ import { afterAll } from "vitest";
 
 let dir: string | undefined;
 
-/** A directory every uid can reach, which a checkout below somebody's home need not be. Gone after the test file. */
+/** A directory that every uid can reach, unlike a checkout below a home directory. Removed after the test file. */
 export function sharedDir(): string {
   if (dir === undefined) {
     dir = mkdtempSync(join(tmpdir(), "init-shared-"));

@@ -1,6 +1,6 @@
 /**
- * The wire of docs/init-protocol.md, written a second time from the page and from nothing else: what this file and the C
- * program agree on is what the page says, and not what one author took it for.
+ * The wire of docs/init-protocol.md, written a second time from the page and from nothing else, so that the tests compare the C
+ * program with the page.
  */
 export const MAX_FRAME = 65_560;
 
