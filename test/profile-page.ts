@@ -151,7 +151,7 @@ A \`destroy\` job empties the workspace whatever \`workspace\` says.
 More of the host is mounted in two steps. The host's operator lists directories in \`BERTH_MOUNTS\` of the worker. A
 profile names directories beneath them in \`mountable\`, and \`mounts\` chooses among those names. A mount that leads
 elsewhere, also by a symbolic link, is refused with \`mount-refused\`. So is one that lies beneath a \`rw\` directory of
-the same \`mountable\`: who writes there could exchange it between the worker's check and the engine's mount. For the
+the same \`mountable\`: a tenant that writes there could replace it between the worker's check and the engine's mount. For the
 same reason, name no directory that tenants can change in another way, such as by another profile. Commands use a mount as the sandbox's own uid, so
 the files need permissions for it. Give \`rw\` only to directories that tenants may share.
 

@@ -9,17 +9,17 @@ const mostRedirects = 5;
 const redirects = new Set([301, 302, 303, 307, 308]);
 
 export interface Download {
-  /** Of the last answer. */
+  /** The status of the last answer, after redirects. */
   readonly url: string;
   readonly status: number;
   readonly type: string | undefined;
   readonly redirects: number;
-  /** As announced. */
+  /** From the content-length header. */
   readonly size: number | undefined;
   readonly chunks: AsyncIterable<Uint8Array>;
 }
 
-/** GETs a URL by the gate of a sandbox. Each redirect is a new request, and is checked like the first. Throws `EgressDenied`, `BadTarget`. */
+/** GETs a URL through the gate of a sandbox. Each redirect is a new request, and is checked like the first. Throws `EgressDenied`, `BadTarget`. */
 export async function download(gate: EgressGate, text: string, signal: AbortSignal): Promise<Download> {
   let url = readUrl(text);
   for (let followed = 0; ; followed++) {
@@ -76,11 +76,11 @@ async function ask(gate: EgressGate, url: URL, signal: AbortSignal) {
     request.once("error", (error) =>
       reject(signal.aborted ? signal.reason : unreachable(url.host, error.message)),
     );
-    // Also after an answer that is none, such as an upgrade.
+    // Also closes after an upgrade, which gives no answer.
     request.once("close", () => reject(unreachable(url.host, "it ended the connection")));
     request.end();
   });
-  // What comes after the head is reported by the reader of the body.
+  // Errors after the head reach the reader of the body.
   request.on("error", () => {});
   return { answer, target };
 }
@@ -91,7 +91,7 @@ function secured(plain: Socket, { host }: Target, signal: AbortSignal): Promise<
     const socket = tlsConnect({ socket: plain, host: host.host, ...name, ALPNProtocols: ["http/1.1"] });
     const onAbort = () => socket.destroy(new Error("it was ended"));
     signal.addEventListener("abort", onAbort, { once: true });
-    // For good: a second error without a listener would end the worker.
+    // This listener stays: a second error without a listener would end the worker.
     socket.on("error", (error) => {
       signal.removeEventListener("abort", onAbort);
       plain.destroy();

@@ -73,7 +73,7 @@ export class EgressGate {
     this.replace(rules, ceilings);
   }
 
-  /** From now on. What is open, and the rules would not open any more, ends. */
+  /** Replaces rules and ceilings. Closes open connections that the new rules forbid. */
   replace(rules: readonly string[], ceilings: EgressCeilings): void {
     this.allowance.replace(ceilings);
     if (rules === this.#texts) return;
@@ -145,7 +145,7 @@ export class EgressGate {
     return this.#rules.some((rule) => rule.ports.includes(port) && coversHost(rule, host));
   }
 
-  /** By a name: only where the rules lead to its address. */
+  /** Resolves a name, and returns only addresses that the rules allow. */
   #isReachable({ host, port }: Target, pinned: PinnedAddress): boolean {
     if (host.kind === "address" || this.#allowsAddress(pinned, port)) return true;
     return isPublicAddress(pinned.address) && !this.#isOwn(pinned.address);

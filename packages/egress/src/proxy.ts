@@ -154,7 +154,7 @@ export class EgressProxy {
       answer(response, 502, "no answer", `${shownTarget(target)} gave no sound answer: ${detail}.`);
     };
     onward.once("response", (back) => {
-      // Thrown in a listener, an error would end the worker. What is thrown here depends on the site's bytes.
+      // The site's bytes can cause an error here, and one that is thrown in a listener would end the worker.
       try {
         onward.setTimeout(0);
         outside.setTimeout(idleMs, () => outside.destroy());
@@ -165,7 +165,7 @@ export class EgressProxy {
       }
     });
     onward.on("error", (error) => fail(error.message));
-    // Also after an answer that is none, such as an upgrade.
+    // Also closes after an upgrade, which gives no answer.
     onward.once("close", () => {
       if (!response.headersSent) fail("it ended the connection");
     });
@@ -174,7 +174,7 @@ export class EgressProxy {
   }
 }
 
-/** Throws, before anything was sent, on what may not be passed on. The reason's words are ours: a site's may have any bytes. */
+/** Throws for a head that must not be passed on, before any byte was sent. The reason does not quote the site: its text may have any bytes. */
 function passHead(back: IncomingMessage, response: ServerResponse): void {
   const status = back.statusCode ?? 0;
   if (status < 200 || status > 999) throw new Error(`its status is ${status}`);

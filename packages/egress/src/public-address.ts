@@ -62,7 +62,7 @@ export function isPublicAddress(address: string): boolean {
   return !refused[kind].check(address, kind);
 }
 
-/** Whether it is one of this machine's own: its services may listen there, whatever network the address is of. */
+/** Whether the address is one of this machine's own, in any network: the machine's services may listen there. */
 export type IsOwn = (address: string) => boolean;
 
 export const isOwnAddress: IsOwn = (address) => {
@@ -91,7 +91,7 @@ export const systemResolver: Resolver = async (host) =>
     family: family === 6 ? 6 : 4,
   }));
 
-/** Why nothing is connected to. */
+/** Why the name was refused. */
 export class AddressRefused extends Error {
   override readonly name = "AddressRefused";
 }

@@ -48,7 +48,7 @@ export function linkEnds(from: Readable, to: Writable): void {
     to.destroy();
   };
   from.once("end", () => to.end());
-  // For good: a second error without a listener would end the worker.
+  // These listeners stay: a second error without a listener would end the worker.
   from.on("error", breakOff);
   to.on("error", breakOff);
   from.once("close", () => {

@@ -36,7 +36,7 @@ export interface RunContext {
 export type RequestOf<K extends JobRequest["kind"]> = Extract<JobRequest, { kind: K }>;
 
 /**
- * The job cannot be done as requested, for a reason that no file operation has: no match, a bad patch. `value` holds partial results,
+ * The job cannot be done as requested, for a reason that is no `FileRefusal`: no match, a bad patch. `value` holds partial results,
  * such as how much was done.
  */
 export class Refusal extends Error {
@@ -51,14 +51,14 @@ export class Refusal extends Error {
   }
 }
 
-/** For loops without a wait that would notice the signal. */
+/** Call it in loops that never wait, since nothing in them notices the signal. */
 export function throwIfAborted(signal: AbortSignal, operation: string): void {
   if (signal.aborted) throw new Fault("aborted", { operation }, { cause: signal.reason });
 }
 
 const shownProblems = 20;
 
-/** Lists every problem in one sentence, up to some hundred. */
+/** Joins the first `shownProblems` problems, and the number of the others. */
 export function problemText(problems: readonly string[]): string {
   const rest = problems.length - shownProblems;
   return [...problems.slice(0, shownProblems), ...(rest > 0 ? [`and ${rest} more`] : [])].join("; ");

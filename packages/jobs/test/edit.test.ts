@@ -32,7 +32,7 @@ describe("edit", () => {
     expect([...edit(content, "a", "b").content]).toEqual([0xff, 0x00, 0x62, 0xfe]);
   });
 
-  test("an edit with several matches says how many and at which lines", () => {
+  test("the refusal of an edit with several matches names how many and at which lines", () => {
     expect(() => edit("x\ny\nx\nx x\n", "x", "z")).toThrow(/4 times in f \(at lines 1, 3, 4, 4\)/);
   });
 

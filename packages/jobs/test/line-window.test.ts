@@ -23,7 +23,7 @@ function inPieces(bytes: Buffer, sizes: readonly number[], window: LineWindow): 
 }
 
 describe("lines of a file", () => {
-  test("the lines of a file are the same in whatever pieces its bytes come", () => {
+  test("the lines of a file do not depend on how its bytes are cut into pieces", () => {
     fc.assert(
       fc.property(
         content,

@@ -8,7 +8,7 @@ import type { Link, LinkEnd, LinkExit } from "../src/link.ts";
 const ended: LinkEnd = { why: "stream-ended", detail: "the container ended" };
 const usage = { bytes: 0, entries: 0, unlinkedBytes: 0, partial: false };
 
-/** A container whose link and only command end when the test says so. */
+/** A container whose link and only command end when the test ends them. */
 function containerOf(containerId: string) {
   const closed = Promise.withResolvers<LinkEnd>();
   const exit = Promise.withResolvers<LinkExit>();

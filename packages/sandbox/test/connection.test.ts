@@ -1,7 +1,15 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { encodeFrame, FrameDecoder, FrameType, HelloAckTag, HelloTag, Records, RecordWriter } from "@berth/init";
+import {
+  encodeFrame,
+  FrameDecoder,
+  FrameType,
+  HelloAckTag,
+  HelloTag,
+  Records,
+  RecordWriter,
+} from "@berth/init";
 import { expect, onTestFinished, test } from "vitest";
 import type { ByteListener, ByteStream } from "../src/init/byte-stream.ts";
 import { InitConnection } from "../src/init/connection.ts";

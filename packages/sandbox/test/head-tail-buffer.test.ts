@@ -21,7 +21,7 @@ describe("kept output", () => {
     expect(kept.cutBytes).toBe(0);
   });
 
-  test("kept output is a prefix and a suffix of what came, and counts the rest, whatever the chunks", () => {
+  test("kept output is a prefix and a suffix of all output, and counts the rest, for any chunks", () => {
     fc.assert(
       fc.property(fc.array(chunk, { maxLength: 200 }), fc.integer({ min: 2, max: 2000 }), (chunks, limit) => {
         const buffer = new HeadTailBuffer(limit);
@@ -39,7 +39,7 @@ describe("kept output", () => {
     );
   });
 
-  test("kept output that keeps only the start is a prefix of what came, and counts the rest, whatever the chunks", () => {
+  test("kept output that keeps only the start is a prefix of all output, and counts the rest, for any chunks", () => {
     fc.assert(
       fc.property(fc.array(chunk, { maxLength: 200 }), fc.integer({ min: 2, max: 2000 }), (chunks, limit) => {
         const keeper = new HeadTailBuffer(limit, "start");

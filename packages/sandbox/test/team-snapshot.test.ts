@@ -14,7 +14,7 @@ const entry = (path: string, more: Partial<FileEntry> = {}): FileEntry => ({
 const link = (path: string, target: string) => entry(path, { type: "symlink", target });
 const folder = (path: string) => entry(path, { type: "directory" });
 
-/** What a process 1 says that may be the tenant's own. */
+/** The answers of a process 1 that may be the tenant's own program. */
 function said(items: readonly FileEntry[], bytesOf: (path: string) => string = () => "x") {
   return {
     list: async () => ({ items, truncated: false }),

@@ -1,18 +1,18 @@
 /**
- * Bytes of all patterns, and so states: about 60 MB of tables. The keys of edges, `state * 256 + byte + 1`, stay below 2^31, beyond which
- * an edge would not be found, and what it leads to not be masked.
+ * Bytes of all patterns, and so states: about 60 MB of tables. It keeps the keys of edges, `state * 256 + byte + 1`, below 2^31: beyond, a
+ * lookup would miss edges, and secrets would leave unmasked.
  */
 export const mostPatternBytes = 2 ** 21;
-/** From here on tables are filled further: they leave the processor's cache in any case. */
+/** Larger tables are filled further: they do not fit in the processor's cache in any case. */
 const manyStates = 2 ** 20;
 
-/** The Aho-Corasick automaton of some patterns: one step a byte, whatever the patterns and the bytes are. */
+/** The Aho-Corasick automaton of some patterns: one step a byte, for any patterns and any bytes. */
 export class Automaton {
   /** By state: how many bytes of a pattern have been read. */
   readonly depth: Int32Array;
   /** By state: the longest pattern that ends here; 0: none. */
   readonly matched: Int32Array;
-  /** By state: the longest suffix of what was read that a pattern could go on from. */
+  /** By state: the state of the longest suffix of the bytes read that begins a pattern. */
   readonly open: Int32Array;
   readonly #fallback: Int32Array;
   readonly #root: Int32Array;

@@ -1,4 +1,4 @@
-/** One look in twenty-five finds something by chance, or fewer. A larger table is outside of the processor's cache. */
+/** At most one lookup in twenty-five finds a bit by chance. A larger table does not fit in the processor's cache. */
 const bitsPerBlock = 8;
 /** Upper and lower case are one here, as hexadecimal and URL-encoded forms have both: half as many blocks. */
 const folded = 0x20202020;
@@ -9,7 +9,7 @@ const mostBits = 2 ** 25;
 export class BlockSet {
   readonly bytes: 4 | 8;
   readonly bits: Int32Array;
-  /** Of a block's hash: what is left is its bit. */
+  /** Shifts a block's hash so that the rest is the number of its bit. */
   readonly shift: number;
   /** Open addressing: both halves of a block, and 1 where there is one. */
   readonly #slots: Int32Array;
@@ -43,7 +43,7 @@ export class BlockSet {
     return this.#slots[this.#slotOf(low, high, hash) + 2] === 1;
   }
 
-  /** Where it is, or would be. */
+  /** The slot where the block is, or would be. */
   #slotOf(low: number, high: number, hash: number): number {
     const slots = this.#slots;
     for (let at = hash; ; at++) {

@@ -14,12 +14,12 @@ export function formsOf(value: Buffer): Buffer[] {
   return [...seen.values()];
 }
 
-/** Of all forms together: what a value takes of the bytes that a scrubber may have. */
+/** Bytes of all forms of a value, which count for the bytes that a scrubber may have. */
 export function formBytes(value: Buffer): number {
   return formsOf(value).reduce((sum, { length }) => sum + length, 0);
 }
 
-/** Only the characters that depend on the value alone: those at its edges share bits with what is beside it. */
+/** Only the characters that depend on the value alone: those at its edges share bits with neighbouring bytes. */
 function base64Forms(value: Buffer): string[] {
   return [0, 1, 2].flatMap((before) => {
     const encoded = Buffer.concat([Buffer.alloc(before), value]).toString("base64");

@@ -10,9 +10,9 @@ const shortestForWide = 16;
 export interface Found {
   /** Ascending, and none touches another. One that began in earlier bytes has a negative start. */
   readonly spans: Span[];
-  /** After the last byte. */
+  /** The automaton's state after the last byte. */
   readonly state: number;
-  /** How many of the last bytes, earlier ones included, a pattern may begin with. */
+  /** How many of the last bytes, earlier ones included, may be the beginning of a pattern. */
   readonly openBytes: number;
 }
 
@@ -42,7 +42,7 @@ export class Matcher {
     }
   }
 
-  /** In bytes that follow others, after which the state was `before`. */
+  /** Finds patterns in bytes that follow others, after which the state was `before`. */
   find(bytes: Uint8Array, before = 0): Found {
     const { length } = bytes;
     const automaton = this.#automaton;
@@ -59,7 +59,7 @@ export class Matcher {
     };
     // Continue until the match that is under way began in these bytes.
     while (at < length && at < (depth[state] as number)) read();
-    /** All patterns that begin before it are found, or the automaton is within them. */
+    /** Every pattern that begins before this place is found, or the automaton is within it. */
     let probe = at - (depth[state] as number);
     while (at < length) {
       probe = this.#nextHit(view, probe);
@@ -70,7 +70,7 @@ export class Matcher {
         at = begin;
         state = 0;
       }
-      // Behind the last block that could be looked up: the rest is read.
+      // No block can be looked up behind this place: the automaton reads the rest.
       if (isBehindLast) break;
       while (at < length && at - (depth[state] as number) <= probe) read();
       probe = at - (depth[state] as number);
@@ -112,7 +112,7 @@ export class Matcher {
     return at;
   }
 
-  /** Wherever a pattern, or so many bytes of its beginning, are. Looks at every byte. */
+  /** Finds each pattern, and each beginning of one of at least so many bytes. Looks at every byte. */
   findBeginnings(bytes: Uint8Array, leastBytes: number): Span[] {
     const spans: Span[] = [];
     let state = 0;

@@ -2,20 +2,20 @@ import type { Matcher } from "./matcher.ts";
 import { addSpan, maskSpans, type Span } from "./spans.ts";
 
 const nothing = Buffer.alloc(0);
-/** So few bytes of a secret are shown when nothing follows them for a while. A prompt would hang otherwise. */
+/** After a pause at most so many bytes of a possible secret leave. Otherwise a prompt that ends like one would not appear. */
 const shownBytes = 4;
 const joinedBytes = 4_096;
 
 /**
  * Masks secrets in a stream that may be cut anywhere. It holds back the bytes at the end that a secret may begin with, and nothing
- * else. The matcher may be replaced at any time: what is held is then read again.
+ * else. The matcher may be replaced at any time; the stream then reads the held bytes again.
  */
 export class ScrubStream {
   readonly #current: () => Matcher | undefined;
   #matcher: Matcher | undefined;
-  /** As they came. */
+  /** The bytes held back, unmasked. */
   #held: Buffer = nothing;
-  /** Of the held bytes: so many have left already. */
+  /** How many of the held bytes have left already, by `release`. */
   #left = 0;
   /** In the held bytes; one may begin before them. */
   #spans: Span[] = [];
@@ -31,12 +31,12 @@ export class ScrubStream {
     return this.#masked;
   }
 
-  /** Whether bytes are held back that `release` would let go. */
+  /** Whether `release` would let held bytes go. */
   get isWaiting(): boolean {
     return this.#held.length > this.#left && this.#held.length <= shownBytes;
   }
 
-  /** What may leave now, in order. The last piece may be in the given buffer, which is changed. */
+  /** Returns the bytes that may leave now, in order. The last piece may be in the given buffer, which is changed. */
   push(bytes: Buffer): Buffer[] {
     const matcher = this.#current();
     if (matcher !== this.#matcher) this.#replace(matcher);
@@ -50,9 +50,9 @@ export class ScrubStream {
       this.#hold(nothing, 0, found.state, []);
       return pieces(held.subarray(left), bytes);
     }
-    /** What is before it leaves now; negative within what was held. */
+    /** The bytes before this place leave now; negative: within the held bytes. */
     const settled = bytes.length - found.openBytes;
-    // Copied before it is masked: what follows may complete a secret that overlaps a masked one.
+    // Copied unmasked: later bytes may complete a secret that overlaps a masked one.
     const keptOfHeld = settled >= 0 ? nothing : held.subarray(settled);
     const kept = Buffer.concat([keptOfHeld, bytes.subarray(Math.max(0, settled))]);
     const leftOfKept = Math.max(0, left - (held.length - keptOfHeld.length));
@@ -67,7 +67,7 @@ export class ScrubStream {
     );
   }
 
-  /** After a pause: the beginning of what may be a secret, if it is short. The rest of it is masked when it comes. */
+  /** Call it after a pause: returns the beginning of a possible secret, if it is short. The rest is masked when it comes. */
   release(): Buffer {
     if (!this.isWaiting) return nothing;
     const leaving = this.#heldMasked();
@@ -75,7 +75,7 @@ export class ScrubStream {
     return leaving;
   }
 
-  /** Nothing follows. */
+  /** Call it at the end of the stream. Returns the held bytes. */
   end(): Buffer {
     this.#masked += this.#spans.filter(({ start }) => start >= 0).length;
     const leaving = this.#heldMasked();
@@ -110,7 +110,7 @@ function shifted(spans: readonly Span[], by: number): Span[] {
   return spans.map(({ start, end }) => ({ start: start + by, end: end + by }));
 }
 
-/** Without empty ones. Short ones are joined: a consumer's work is for each piece. */
+/** Drops empty pieces, and joins short ones: a consumer's cost is per piece. */
 function pieces(first: Buffer, second: Buffer): Buffer[] {
   if (first.length === 0) return second.length === 0 ? [] : [second];
   if (second.length === 0) return [first];

@@ -5,9 +5,9 @@ import { maskSpans } from "./spans.ts";
 /** Masks all forms of some values, in bytes and in texts. */
 export class Scrubber {
   readonly matcher: Matcher | undefined;
-  /** The longest form: so many bytes before and behind a range decide what is masked in it. */
+  /** Length of the longest form. So many bytes before and behind a range decide which of its bytes are masked. */
   readonly contextBytes: number;
-  /** Of all forms: its tables have as many states at most. */
+  /** Bytes of all forms; the tables have at most as many states. */
   readonly patternBytes: number;
 
   /** Throws on values whose forms have more than `mostPatternBytes`. */
@@ -18,7 +18,7 @@ export class Scrubber {
     this.contextBytes = forms.reduce((most, { length }) => Math.max(most, length), 1) - 1;
   }
 
-  /** In place. Gives back how many places were masked. */
+  /** Masks in place. Returns how many places were masked. */
   maskBytes(bytes: Uint8Array): number {
     const spans = this.matcher?.find(bytes).spans ?? [];
     maskSpans(bytes, spans);
@@ -31,7 +31,7 @@ export class Scrubber {
     return this.maskBytes(bytes) === 0 ? text : bytes.toString();
   }
 
-  /** A text with pieces that were cut off somewhere: eight bytes of a secret's beginning are masked too. */
+  /** For a text that may be cut off: also masks the beginning of a secret from eight bytes on. */
   maskPieces(text: string): string {
     if (this.matcher === undefined) return text;
     const bytes = Buffer.from(text);

@@ -1,13 +1,13 @@
-/** From its first byte to behind its last. */
+/** A range of bytes: `start` is its first, `end` is behind its last. */
 export interface Span {
   readonly start: number;
   readonly end: number;
 }
 
-/** As long as what it hides, so that sizes, offsets and line numbers stay as they are. */
+/** `*` for each byte, so that sizes, offsets and line numbers stay as they are. */
 const maskByte = 0x2a;
 
-/** Adds one that ends behind all others; joins those that overlap. */
+/** Adds a span that ends behind all others, and joins it with those that it overlaps. */
 export function addSpan(spans: Span[], start: number, end: number): void {
   let from = start;
   for (let last = spans.at(-1); last !== undefined && last.end > from; last = spans.at(-1)) {

@@ -8,7 +8,7 @@ export interface SealingKey {
   readonly bytes: Buffer;
 }
 
-/** Seals with its first key and opens with any: a new key is put first when every program has it. */
+/** Seals with its first key and opens with any. To rotate: add a key last, and put it first when every program has it. */
 export class Keyring {
   readonly #keys: ReadonlyMap<string, SealingKey>;
   readonly first: SealingKey;
@@ -18,7 +18,7 @@ export class Keyring {
     this.#keys = new Map(keys.map((key) => [key.id, key]));
   }
 
-  /** 32 bytes each, as 64 hexadecimal digits or in base64; separated by commas or white space. A text is a problem. */
+  /** 32 bytes each, as 64 hexadecimal digits or in base64; separated by commas or white space. Returns a message if the text is invalid. */
   static parse(text: string): Keyring | string {
     const texts = text.split(/[\s,]+/).filter((one) => one !== "");
     const keys: SealingKey[] = [];

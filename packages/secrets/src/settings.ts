@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { z } from "zod";
 import { Keyring } from "./keyring.ts";
 
-/** Of every program that seals or opens secrets. */
+/** The settings of every program that seals or opens secrets. */
 export const secretsSettings = {
   BERTH_SECRETS_KEY: z
     .string()

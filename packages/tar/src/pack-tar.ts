@@ -16,7 +16,7 @@ const blockBytes = 512;
 /** tar-stream counts seconds in 32 bits. */
 const maxSeconds = 2 ** 31 - 1;
 
-/** What `archive` jobs carry both ways: a ustar archive, with pax headers for names that do not fit. Owner and group are left out. */
+/** Makes the archive of an `archive` job: ustar, with pax headers for names that do not fit, and without owner and group. */
 export async function packTar(items: readonly TarItem[]): Promise<Buffer> {
   const packing = pack();
   for (const item of items) packing.entry(headerOf(item), item.type === "file" ? bytesOf(item) : "");
@@ -26,7 +26,7 @@ export async function packTar(items: readonly TarItem[]): Promise<Buffer> {
   return Buffer.concat(parts);
 }
 
-/** What an archive of these files has at least. Long names add to it. */
+/** The least bytes of an archive of these files. Long names add to it. */
 export function minTarBytes(contentBytes: readonly number[]): number {
   return contentBytes.reduce((sum, bytes) => sum + blockBytes + padded(bytes), 2 * blockBytes);
 }
@@ -35,7 +35,7 @@ function headerOf({ path, type, mode, modifiedMs, target }: TarItem): Partial<He
   return {
     name: type === "directory" ? `${path}/` : path,
     type: type === "directory" || type === "symlink" ? type : "file",
-    // The type as well, for tar-stream takes a mode of 0 for none.
+    // With the type's bits: tar-stream replaces a mode of 0 by its default.
     mode: (mode & 0o777) | (type === "directory" ? 0o040000 : type === "symlink" ? 0o120000 : 0o100000),
     mtime: new Date(Math.min(Math.max(0, Math.floor(modifiedMs / 1000)), maxSeconds) * 1000),
     ...(type === "symlink" ? { linkname: target ?? "" } : {}),

@@ -12,14 +12,14 @@ export interface TarEntry {
   readonly mode: number;
   /** A link's target, as in the archive. */
   readonly target: string;
-  /** To be read before the next entry is asked for, or not at all. */
+  /** Read it before the next entry, or not at all. */
   readonly content: AsyncIterable<Uint8Array>;
 }
 
 /** Makes the error of a problem. */
 export type BadArchive = (problem: string) => Error;
 
-/** Goes to the parser at once, which is at most a few of these behind. */
+/** The parser gets the archive in such pieces, and is at most a few of them behind. */
 const pieceBytes = 64 * 1024;
 /** Long names, pax records and empty blocks between two entries. tar-stream alone would read them without end. */
 const maxGapBytes = 1024 * 1024;
@@ -35,7 +35,7 @@ type ParsedHeader = Omit<Header, "type" | "linkname" | "pax"> & {
 };
 
 interface Progress {
-  /** Handed to the parser. */
+  /** Given to the parser so far. */
   bytes: number;
   entries: number;
   /** Where the last entry ends, by its header. */
@@ -43,8 +43,8 @@ interface Progress {
 }
 
 /**
- * The entries of a tar archive: ustar, with pax and GNU long names. Whatever is not a file, a directory or a link is refused, and so
- * is an archive that is damaged or cut short. What the source throws is thrown as it is. Holds a few pieces at a time.
+ * The entries of a tar archive: ustar, with pax and GNU long names. Throws `bad` for an entry that is not a file, a
+ * directory or a link, and for an archive that is damaged or cut short. Throws the source's own errors unchanged. Holds a few pieces.
  */
 export async function* readTar(
   source: AsyncIterable<Uint8Array>,
@@ -80,7 +80,7 @@ export async function* readTar(
   }
 }
 
-/** The same, with errors of another kind. */
+/** The same items, with translated errors. */
 async function* throwing<T>(source: AsyncIterable<T>, translated: (error: unknown) => unknown) {
   const iterator = source[Symbol.asyncIterator]();
   try {

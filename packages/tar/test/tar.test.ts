@@ -56,7 +56,7 @@ const item: fc.Arbitrary<TarItem> = fc.oneof(
 );
 
 describe("archive we make", () => {
-  test("an archive we make is read back as it was, in whatever pieces it comes", async () => {
+  test("an archive that we make is read back as it was, however it is cut into pieces", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(item, { minLength: 1, maxLength: 6 }),

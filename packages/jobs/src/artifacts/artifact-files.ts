@@ -23,7 +23,7 @@ const keptAnywhereMost = 32;
 const remade: ReadonlySet<string> = new Set(["node_modules", "__pycache__", "target", "venv"]);
 
 /**
- * Finds the files that a command leaves. Lists `artifacts/` before the command runs, because times do not tell old files from new
+ * Finds the files that a command leaves. Lists `artifacts/` before the command runs, because times do not distinguish old files from new
  * ones: a copied or unpacked file is often older than the job.
  */
 export class ArtifactFiles {
@@ -68,7 +68,7 @@ export class ArtifactFiles {
     const { items, truncated } = await this.#inDirectory(signal);
     if (this.#before.truncated || truncated)
       refused.add(this.#wanted.anywhere ? "." : directoryName, "too-many", tooMany);
-    // Old files cannot be told from new ones.
+    // Old files and new ones cannot be distinguished.
     if (this.#before.truncated) return [];
     const old = new Map(this.#before.items.map((entry) => [entry.path, stampOf(entry)]));
     const changed = items.filter((entry) => old.get(entry.path) !== stampOf(entry));
@@ -92,7 +92,7 @@ export class ArtifactFiles {
   }
 }
 
-/** Files in `artifacts/` are there to be kept; of all others only a few are. */
+/** Keeps all files in `artifacts/`, and only the first few of all others. */
 function fewest(changed: readonly FileEntry[], directory: string, refused: RefusedArtifacts): FileEntry[] {
   const [meant, others]: [FileEntry[], FileEntry[]] = [[], []];
   for (const entry of changed) {

@@ -1,8 +1,8 @@
 import type { ArtifactRef, ArtifactRefusal } from "@berth/protocol";
 
 /**
- * Stores one job's artifacts and its conversation's persisted files. A file over a limit is an answer; a failure of ours is thrown as
- * a fault.
+ * Stores one job's artifacts and its conversation's persisted files. Answers for a file over a limit; throws a fault if the store
+ * fails.
  */
 export interface ArtifactsPort {
   /** Of one artifact. */

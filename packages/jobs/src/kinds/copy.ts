@@ -32,7 +32,7 @@ export async function runCopy(
   );
 }
 
-/** Refused: in parallel, chance would decide which of the two wins. */
+/** Refuses a path that is named twice: the files are written in parallel, so chance would decide which one stays. */
 function refuseTwice(paths: readonly string[]): void {
   const seen = new Set<string>();
   const twice = new Set<string>();

@@ -32,7 +32,7 @@ export async function runList(
   return { entries: items, count: items.length, truncated, ...(persisted.length > 0 ? { persisted } : {}) };
 }
 
-/** Paths are absolute there: relative ones are the workspace's. */
+/** Lists a shared directory. Its paths are absolute, since relative ones are the workspace's. */
 async function listShared(
   path: string,
   directory: string,
@@ -46,7 +46,7 @@ async function listShared(
   return { entries, count: entries.length, truncated };
 }
 
-/** What lies in a shared directory is named from there. */
+/** Makes the paths of items in a shared directory absolute. */
 function absoluteIn(directory: string | undefined): <T extends { readonly path: string }>(item: T) => T {
   return (item) => (directory === undefined ? item : { ...item, path: `${directory}/${item.path}` });
 }

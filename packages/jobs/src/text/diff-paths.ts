@@ -1,7 +1,7 @@
 import { Refusal } from "../run-context.ts";
 import { parseDiff } from "./unified-diff.ts";
 
-/** The files that a job would change by the diff. None of a diff that it would refuse. */
+/** The files that the diff would change; none if a job would refuse it. */
 export function diffPaths(diff: string): string[] {
   try {
     const paths = parseDiff(diff).flatMap(({ oldPath, newPath }) => [oldPath, newPath]);

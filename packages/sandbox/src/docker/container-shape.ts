@@ -223,11 +223,9 @@ export function sandboxContainer(rules: ContainerRules) {
     ...equalTo(fixedFields),
     Cmd: commandLine,
     Image: z.string().refine((image) => rules.images.includes(withTag(image)), { error: "it is not listed" }),
-    User: z
-      .string()
-      .refine((user) => userFits(user, rules), {
-        error: "it is not a uid that a worker allocated to a sandbox",
-      }),
+    User: z.string().refine((user) => userFits(user, rules), {
+      error: "it is not a uid that a worker allocated to a sandbox",
+    }),
     NetworkDisabled: z.boolean(),
     Labels: z
       .record(z.string(), z.string())

@@ -1,6 +1,6 @@
 import { privateKeysIn } from "./private-keys.ts";
 
-/** What looks like a key or a token, by who issues it. The more special come first: `sk-ant-` also begins with `sk-`. */
+/** Patterns of keys and tokens, by issuer. The more special come first: `sk-ant-` also begins with `sk-`. */
 const patterns = {
   anthropic: /sk-ant-[A-Za-z0-9_-]{20,200}/,
   openai: /sk-(?:proj-|svcacct-|admin-)?[A-Za-z0-9_-]{20,200}/,

@@ -16,7 +16,7 @@ const runs = {
   url: /(?:[A-Za-z0-9_.~!*'()+-]|%[0-9A-Fa-f]{2}){16,}/g,
 } as const;
 
-/** In a text of one character a byte: keys as they are, and in base64, hexadecimal and URL encoding. */
+/** Finds keys in a text of one character a byte: plain, and in base64, hexadecimal and URL encoding. */
 export function leaksIn(text: string): Leak[] {
   const plain = keysIn(text).map((key) => leakOf("plain", key, key));
   const taken = (span: Span) => plain.some(({ start, end }) => span.start < end && start < span.end);
@@ -40,7 +40,7 @@ function inHex(text: string): Leak[] {
   );
 }
 
-/** At each of the four places where a group of four characters may begin. */
+/** Decodes from each of the four places where a group of four characters may begin. */
 function inBase64(text: string): Leak[] {
   return [...text.matchAll(runs.base64)].flatMap(({ 0: run, index }) =>
     [0, 1, 2, 3].flatMap((offset) =>

@@ -4,7 +4,7 @@ import { type Leak, leaksIn } from "./leak-scan.ts";
 /** Longer than a key in any encoding; a private key has its own mark. */
 const heldWord = 1_024;
 const heldBytes = 16 * 1_024;
-/** What is before a key decides whether it is one; in base64, hexadecimal or URL encoding, too. */
+/** So many bytes before a key decide whether it is one, also in base64, hexadecimal or URL encoding. */
 const contextBytes = 16;
 const wordAtEnd = /[A-Za-z0-9_\-+/=.:%~!*'()]+$/;
 const privateKey = /-----BEGIN (?:[A-Z]+ ){0,3}PRIVATE KEY-----/g;
@@ -17,15 +17,15 @@ export interface LeakStreamOptions {
 }
 
 /**
- * Looks for keys in a stream that may be cut anywhere. `block`: what looks like a key is masked, so the word at the end is held back until
- * it is over, or so long that no key begins before its last part; otherwise nothing is held back.
+ * Looks for keys in a stream that may be cut anywhere. With `block` it masks them. Then it holds back the word at the end until the word is
+ * over, or so long that no key begins before its last part. Without `block` it holds nothing back.
  */
 export class LeakStream {
   readonly #block: boolean;
   readonly #onLeak: (leak: Leak) => void;
-  /** As it came. Bytes that have left are before those that have not. */
+  /** The stream's last bytes, unmasked: first those that have left, then those that are held back. */
   #window: Buffer = nothing;
-  /** In the window: what is before it has left. */
+  /** In the window: the bytes before this place have left. */
   #left = 0;
   /** In the window: leaks that end before it have been reported. */
   #settled = 0;
@@ -37,7 +37,7 @@ export class LeakStream {
     this.#onLeak = onLeak;
   }
 
-  /** Whether bytes are held back that `release` would let go: not within a private key, whose other lines would follow in clear. */
+  /** Whether `release` would let held bytes go. Not within a private key: its other lines would follow unmasked. */
   get isWaiting(): boolean {
     return this.#window.length > this.#left && this.#openKey === undefined;
   }
@@ -55,7 +55,7 @@ export class LeakStream {
     return this.#pass(all, text, this.#keepFrom(text));
   }
 
-  /** After a pause: the word is taken for whole. What still comes of it is masked, if it makes a key. */
+  /** Call it after a pause: treats the word at the end as whole. Later bytes that complete a key are still masked. */
   release(): Buffer {
     return this.isWaiting ? this.end() : nothing;
   }
@@ -65,7 +65,7 @@ export class LeakStream {
     return this.#pass(all, all.toString("latin1"), all.length);
   }
 
-  /** Then nothing is looked for but its end: a key that comes byte by byte would be read as many times. */
+  /** Within a private key only its end is searched for: otherwise each new byte would cost a scan of the whole key. */
   #isWithinKey(all: Buffer, from: number): boolean {
     if (this.#openKey === undefined || all.length - this.#openKey >= heldBytes) return false;
     return all.indexOf(endMark, Math.max(this.#openKey, from - endMark.length)) === -1;
@@ -86,7 +86,7 @@ export class LeakStream {
     return masked;
   }
 
-  /** Where a key begins that may not be over. */
+  /** Where a key begins that may be incomplete. */
   #keepFrom(text: string): number {
     const from = text.length - wordLength(text);
     const last = [...text.matchAll(privateKey)].at(-1)?.index;

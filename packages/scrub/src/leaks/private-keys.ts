@@ -2,12 +2,12 @@ import type { Span } from "../spans.ts";
 
 const beginning = /-----BEGIN (?:[A-Z]+ ){0,3}PRIVATE KEY-----/g;
 const ending = /-----END (?:[A-Z]+ ){0,3}PRIVATE KEY-----/g;
-/** Between the first line and the last. */
+/** Characters between the first line and the last. */
 const longestBody = 8_192;
 
 /**
- * Private keys from their first line to their last, or to the end of a text that ends within one. Each byte is looked at once, however
- * many first lines there are.
+ * Finds private keys, from their first line to their last, or to the end of the text. Reads each byte once, even if there are many first
+ * lines.
  */
 export function privateKeysIn(text: string): Span[] {
   if (!text.includes("-----BEGIN ")) return [];
