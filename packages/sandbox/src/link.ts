@@ -87,7 +87,6 @@ export type LinkExit =
       readonly cpuMs: number;
       readonly maxRssBytes: number;
       readonly background: number;
-      readonly stuck: number;
     }
   | { readonly kind: "refused"; readonly code: string; readonly message: string }
   | { readonly kind: "broken"; readonly end: LinkEnd };

@@ -45,7 +45,7 @@ export class Containers {
       () => this.#engine.docker.createContainer(spec),
       {
         deadlineMs: this.#engine.slowDeadlineMs,
-        discard: (late) => void (late as Docker.Container).remove({ force: true }).catch(() => {}),
+        discard: (late) => this.#removeLate(late as Docker.Container),
       },
     );
     if (call.signal?.aborted) {
@@ -114,6 +114,12 @@ export class Containers {
       if (!refusedWith(error, 409)) throw error;
       await this.#untilGone(id, call);
     }
+  }
+
+  /** Without `Engine.call`: after calls that were late, its breaker may let none through. */
+  #removeLate(container: Docker.Container): void {
+    const deadline = AbortSignal.timeout(this.#engine.slowDeadlineMs);
+    container.remove(abortable(deadline, { force: true, v: true })).catch(() => {});
   }
 
   async list(fleet: string, call: Call): Promise<SandboxRecord[]> {

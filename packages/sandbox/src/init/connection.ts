@@ -48,7 +48,6 @@ export interface Hello {
   readonly watchdogFired: boolean;
   /** Channels of an earlier holder that still run. */
   readonly running: readonly number[];
-  readonly uid: number;
   /** Whether init's seccomp filter confines everything in the sandbox. */
   readonly filtered: boolean;
   /** init can connect to a socket of the worker. */
@@ -348,7 +347,6 @@ export class InitConnection implements ChannelWire {
     this.#hello.resolve({
       watchdogFired: records.number(HelloAckTag.watchdogFired) === 1,
       running,
-      uid: records.number(HelloAckTag.uid) ?? 0,
       filtered: records.number(HelloAckTag.filtered) === 1,
       links: records.number(HelloAckTag.links) === 1,
       mountNamespace: records.number(HelloAckTag.mountNamespace),

@@ -169,6 +169,5 @@ function readExit(frame: Frame): LinkExit {
     cpuMs: (records.number(ExitTag.cpuMicros) ?? 0) / 1000,
     maxRssBytes: (records.number(ExitTag.maxRssKib) ?? 0) * 1024,
     background: records.number(ExitTag.background) ?? 0,
-    stuck: records.number(ExitTag.stuck) ?? 0,
   };
 }

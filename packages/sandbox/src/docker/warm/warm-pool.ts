@@ -276,7 +276,9 @@ export class WarmPool {
   }
 
   async #sleepUntilWoken(ms: number): Promise<void> {
-    await Promise.race([this.#woken.promise, this.#sleep(ms)]);
+    const timer = setTimeout(() => this.#woken.resolve(), ms);
+    await this.#woken.promise;
+    clearTimeout(timer);
     if (!this.#stopping.signal.aborted) this.#woken = Promise.withResolvers<void>();
   }
 
