@@ -84,6 +84,7 @@ export class DockerSandbox implements Sandbox {
   #retiring: Promise<void> = Promise.resolve();
   #restarts = 0;
   #stopping: Promise<void> | undefined;
+  #parking: Promise<boolean> | undefined;
 
   private constructor(parts: SandboxParts, started: Started) {
     const { key, epoch, profile } = parts.request;
@@ -207,7 +208,12 @@ export class DockerSandbox implements Sandbox {
       await this.#parts.starter.discard(this.#parts.request, this.#started, options);
   }
 
-  async park(): Promise<boolean> {
+  park(): Promise<boolean> {
+    this.#parking ??= this.#park();
+    return this.#parking;
+  }
+
+  async #park(): Promise<boolean> {
     if (this.#stopping !== undefined || !this.isReady) {
       await this.stop();
       return false;
@@ -226,6 +232,11 @@ export class DockerSandbox implements Sandbox {
     this.#lifetime.abort(new Fault("sandbox-stopped", { sandboxKey: this.key }));
     this.#quota.stop();
     this.#started.link.close();
+    // A container that starts now to replace a broken one has a link of its own.
+    this.#reviving?.then(
+      ({ link }) => link.close(),
+      () => {},
+    );
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

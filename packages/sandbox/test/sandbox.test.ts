@@ -20,7 +20,7 @@ function containerOf(containerId: string) {
       begun.resolve();
       return { end: exit.promise, kill: () => {} };
     },
-    close: () => {},
+    close: () => closed.resolve({ why: "closed" }),
   } as unknown as Link;
   const started = {
     ...{ containerId, link, config: "c", workspacePath: tmpdir(), setUpPath: "", imageEnv: [] },
@@ -29,17 +29,41 @@ function containerOf(containerId: string) {
   return { started, begun: begun.promise, closed, exit };
 }
 
-test("a command that outlives its broken container is judged by that one, not by the container that replaced it", async () => {
-  const [first, second] = [containerOf("first"), containerOf("second")];
-  const next = [first.started, second.started];
+/** A sandbox that gets these containers, one after the other; the first dies for want of memory. */
+function sandboxOf(...starts: readonly (Started | Promise<Started>)[]): Promise<DockerSandbox> {
+  const next = [...starts];
   const parts = {
     request: { key: "acme", epoch: 1, profile: sandboxProfile.parse({}), leaseMs: 1_000 },
-    starter: { start: async () => next.shift(), discard: async () => {} },
+    starter: { start: async () => next.shift(), discard: async () => {}, park: async () => true },
     containers: { find: async (id: string) => ({ oomKilled: id === "first" }), remove: async () => {} },
     floor: { low: async () => undefined },
     locale: undefined,
   } as unknown as SandboxParts;
-  await using sandbox = await DockerSandbox.open(parts, {});
+  return DockerSandbox.open(parts, {});
+}
+
+test("a sandbox that is parked twice answers both calls with true", async () => {
+  const sandbox = await sandboxOf(containerOf("first").started);
+  expect(await sandbox.park()).toBe(true);
+  expect(await sandbox.park()).toBe(true);
+});
+
+test("a sandbox that is detached while its container is replaced closes the new container's link", async () => {
+  const [first, second] = [containerOf("first"), containerOf("second")];
+  const start = Promise.withResolvers<Started>();
+  const sandbox = await sandboxOf(first.started, start.promise);
+  first.closed.resolve(ended);
+  await expect.poll(() => sandbox.isReady).toBe(false);
+  const replaced = sandbox.ready();
+  sandbox.detach();
+  start.resolve(second.started);
+  await replaced;
+  expect(await second.closed.promise).toEqual({ why: "closed" });
+});
+
+test("a command that outlives its broken container is judged by that one, not by the container that replaced it", async () => {
+  const [first, second] = [containerOf("first"), containerOf("second")];
+  await using sandbox = await sandboxOf(first.started, second.started);
   const running = sandbox.exec({ command: "make" });
   await first.begun;
   first.closed.resolve(ended);
