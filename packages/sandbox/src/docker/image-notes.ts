@@ -1,7 +1,8 @@
-import { createHash, randomBytes } from "node:crypto";
-import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
+import { writeNote } from "./host-files.ts";
 
 const imageNote = z.strictObject({ image: z.string(), pulled: z.boolean(), usedAtMs: z.number() });
 export type ImageNote = z.infer<typeof imageNote>;
@@ -41,12 +42,9 @@ export class ImageNotes {
 
   async #write(image: string, pulled: boolean): Promise<void> {
     const path = this.#path(image);
-    const aside = `${path}.${randomBytes(8).toString("hex")}`;
-    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     const before = await readNote(path);
     const note: ImageNote = { image, pulled: pulled || before?.pulled === true, usedAtMs: Date.now() };
-    await writeFile(aside, JSON.stringify(note), { mode: 0o600 });
-    await rename(aside, path);
+    await writeNote(path, note);
   }
 
   #path(image: string): string {

@@ -1,9 +1,9 @@
-import { lstat } from "node:fs/promises";
 import { join } from "node:path";
 import type { TenantId } from "@berth/protocol";
 import type { StartRequest } from "../port.ts";
 import { diskOf } from "./disk.ts";
 import { type EtcFile, type EtcInput, namedEtcFiles } from "./etc-files.ts";
+import { isThere } from "./host-files.ts";
 import { hostMounts } from "./host-mounts.ts";
 import type { ImageFacts } from "./image.ts";
 import { prepareLinkDirectory } from "./link-directory.ts";
@@ -87,11 +87,4 @@ export class SandboxHomes {
   mount({ key, profile }: StartRequest, workspaceOf = key): Promise<boolean> {
     return this.#options.quotas.mount(workspaceOf, profile.limits, { creates: workspaceOf === key });
   }
-}
-
-async function isThere(path: string): Promise<boolean> {
-  return lstat(path).then(
-    () => true,
-    () => false,
-  );
 }

@@ -1,6 +1,6 @@
-import { createHash, randomBytes } from "node:crypto";
-import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { createHash } from "node:crypto";
+import { readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
 import {
   type ExecResult,
   Fault,
@@ -13,6 +13,7 @@ import {
   shownOutput,
 } from "@berth/protocol";
 import { z } from "zod";
+import { writeNote } from "./host-files.ts";
 
 const remembered = z.strictObject({ containerId: z.string(), report: setUpReport });
 
@@ -33,11 +34,8 @@ export async function rememberedSetUp(path: string, containerId: string): Promis
 
 /** Records that the container is set up: a worker that adopts it does not run the set-up again. */
 export async function rememberSetUp(path: string, containerId: string, report: SetUpReport): Promise<void> {
-  const aside = `${path}.${randomBytes(8).toString("hex")}`;
   try {
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-    await writeFile(aside, JSON.stringify({ containerId, report }), { mode: 0o600 });
-    await rename(aside, path);
+    await writeNote(path, { containerId, report });
   } catch (error) {
     const detail = error instanceof Error ? error.message : String(error);
     throw new Fault("workspace-unusable", { path, detail }, { cause: error });

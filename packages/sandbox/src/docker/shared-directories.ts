@@ -2,6 +2,7 @@ import { chmod, chown, lstat, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { agentDirectory, agentIn, Fault, sharedOwner, tenantOf, toolsDirectory } from "@berth/protocol";
 import type { StartRequest } from "../port.ts";
+import { ignoreExisting } from "./host-files.ts";
 import { allocateId, type WorkspaceOptions } from "./workspace.ts";
 
 /** A directory that sandboxes of one tenant have in common, and that outlives them. */
@@ -72,8 +73,4 @@ async function makeShared(parent: string, path: string, gid: number | undefined)
     const detail = error instanceof Error ? error.message : String(error);
     throw new Fault("workspace-unusable", { path, detail }, { cause: error });
   }
-}
-
-function ignoreExisting(error: unknown): void {
-  if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
 }

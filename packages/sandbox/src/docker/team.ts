@@ -10,6 +10,7 @@ import {
 } from "@berth/protocol";
 import type { StartRequest } from "../port.ts";
 import type { SnapshotReport } from "../team-snapshot.ts";
+import { ignoreExisting } from "./host-files.ts";
 import { type SharedDirectory, sharedFolders } from "./shared-directories.ts";
 
 /** The file in /team that describes each peer's copy. */
@@ -77,8 +78,4 @@ export function copierRequest(
 function copierProfile({ image, runtime, apparmor }: SandboxProfile): SandboxProfile {
   // The kernel counts a uid's processes on the whole host. The peer's own processes must not keep this init from starting.
   return sandboxProfile.parse({ image, runtime, apparmor, workspace: "ro", limits: { pids: 32_768 } });
-}
-
-function ignoreExisting(error: unknown): void {
-  if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
 }

@@ -2,6 +2,7 @@ import { createHash, randomUUID } from "node:crypto";
 import { chmod, chown, lstat, mkdir, readlink, rm, rmdir, stat, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { Fault, type SandboxKey } from "@berth/protocol";
+import { ignoreExisting, isThere } from "./host-files.ts";
 
 export interface WorkspaceOptions {
   /** Holds one directory per sandbox, 0700. Must be the same path for the engine. */
@@ -58,10 +59,7 @@ export async function prepareWorkspace(
     }
     const uid = found.uid === 0 ? await allocateId(key, options) : found.uid;
     if (found.uid !== uid) await chown(path, uid, uid);
-    const sharesUid = await lstat(sharedUidPath(options.root, uid)).then(
-      () => true,
-      () => false,
-    );
+    const sharesUid = await isThere(sharedUidPath(options.root, uid));
     return { path, user: `${uid}:${uid}`, ownUid: true, sharesUid };
   } catch (error) {
     if (error instanceof Fault) throw error;
@@ -160,8 +158,4 @@ export async function makeRoot(path: string): Promise<void> {
     await makeRoot(parent);
     await mkdir(path, { mode: 0o711 }).catch(ignoreExisting);
   }
-}
-
-function ignoreExisting(error: unknown): void {
-  if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
 }

@@ -12,6 +12,7 @@ import type { CallOptions } from "../../port.ts";
 import type { QuotaExceeded } from "../../quota-guard.ts";
 import type { TakenTree, TreeOnDisk, TreeOrigin, TreeOwner, Trees } from "../../trees.ts";
 import type { DiskFloor } from "../disk-floor.ts";
+import { isThere } from "../host-files.ts";
 import type { WorkspaceQuotas } from "../quota/workspace-quotas.ts";
 import { prepareWorkspace, type WorkspaceOptions } from "../workspace.ts";
 import { forgetOrigin, noteOrigin, readOrigin } from "./fork-origin.ts";
@@ -293,11 +294,7 @@ function refuseOtherUser({ uid, gid }: Owner, { user }: SandboxProfile): void {
 }
 
 async function refuseExisting(place: string): Promise<void> {
-  const isThere = await lstat(place).then(
-    () => true,
-    () => false,
-  );
-  if (isThere)
+  if (await isThere(place))
     throw new Fault("snapshot-refused", { reason: "own-files", detail: "it has a workspace already" });
 }
 

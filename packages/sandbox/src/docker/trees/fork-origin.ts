@@ -1,9 +1,10 @@
-import { createHash, randomBytes } from "node:crypto";
-import { lstat, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { createHash } from "node:crypto";
+import { lstat, readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
 import { Fault, type SandboxKey } from "@berth/protocol";
 import { z } from "zod";
 import type { TreeOrigin } from "../../trees.ts";
+import { writeNote } from "../host-files.ts";
 
 const remembered = z.strictObject({ of: z.string() });
 
@@ -14,11 +15,7 @@ function originPath(key: SandboxKey, root: string): string {
 
 /** Call before the workspace has its name. A note without a workspace has no effect, and is removed before another one is made. */
 export async function noteOrigin(key: SandboxKey, root: string, of: string): Promise<void> {
-  const path = originPath(key, root);
-  const aside = `${path}.${randomBytes(8).toString("hex")}`;
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  await writeFile(aside, JSON.stringify({ of }), { mode: 0o600 });
-  await rename(aside, path);
+  await writeNote(originPath(key, root), { of });
 }
 
 export async function forgetOrigin(key: SandboxKey, root: string): Promise<void> {

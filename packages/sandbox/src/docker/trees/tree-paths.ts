@@ -3,6 +3,7 @@ import { chmod, chown, lstat, mkdir, readdir, writeFile } from "node:fs/promises
 import { dirname, join } from "node:path";
 import type { TreeOnDisk } from "../../trees.ts";
 import { treeFolder } from "../container-shape.ts";
+import { ignoreExisting } from "../host-files.ts";
 import { sharedUidPath } from "../workspace.ts";
 
 const treeMode = 0o700;
@@ -84,8 +85,4 @@ export class TreePaths {
       () => Number.NaN,
     );
   }
-}
-
-function ignoreExisting(error: unknown): void {
-  if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
 }
