@@ -33,7 +33,7 @@ export async function runCommand(
   return commandResult(result, limits.shownBytes);
 }
 
-export function commandResult(
+function commandResult(
   { outcome, output, wallMs, cpuMs, maxRssBytes }: ExecResult,
   shownBytes: number,
 ): StoredResult {

@@ -108,7 +108,7 @@ class HunkFinder {
 }
 
 /** Lines with their line ends; undefined if there are too many. */
-export function splitLines(content: string): string[] | undefined {
+function splitLines(content: string): string[] | undefined {
   const lines: string[] = [];
   let at = 0;
   while (at < content.length) {

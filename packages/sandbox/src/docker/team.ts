@@ -17,7 +17,7 @@ import { type SharedDirectory, sharedFolders } from "./shared-directories.ts";
 const reportName = ".snapshots.json";
 
 /** On the host: one directory for each sandbox. No process of a tenant writes there. */
-export function teamPath(key: SandboxKey, root: string): string {
+function teamPath(key: SandboxKey, root: string): string {
   return join(root, sharedFolders.team, key);
 }
 
