@@ -91,6 +91,7 @@ function secured(plain: Socket, { host }: Target, signal: AbortSignal): Promise<
     const socket = tlsConnect({ socket: plain, host: host.host, ...name, ALPNProtocols: ["http/1.1"] });
     const onAbort = () => socket.destroy(new Error("it was ended"));
     signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
     // This listener stays: a second error without a listener would end the worker.
     socket.on("error", (error) => {
       signal.removeEventListener("abort", onAbort);

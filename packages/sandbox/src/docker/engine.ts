@@ -62,7 +62,7 @@ export class Engine {
     const onAbort = () =>
       interrupted.reject(new Fault("aborted", { operation: name }, { cause: signal?.reason }));
     signal?.addEventListener("abort", onAbort, { once: true });
-    const running = run(controller.signal);
+    const running = Promise.try(run, controller.signal);
     try {
       const value = await Promise.race([running, interrupted.promise]);
       this.#breaker.succeeded();

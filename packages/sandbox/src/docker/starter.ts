@@ -187,7 +187,7 @@ export class Starter {
       return started;
     } catch (error) {
       started.link.close();
-      await this.#containers.remove(started.containerId, {}).catch(() => {});
+      await this.#adopter.discard(request, started.containerId, {}).catch(() => {});
       throw error;
     }
   }
