@@ -22,7 +22,7 @@ from berth import (
 )
 
 OK = b"HTTP/1.1 200 OK\r\n"
-#: What an answer is made of; may be without an end.
+#: The pieces of an answer; may be endless.
 Pieces = Iterable[bytes]
 
 
@@ -38,7 +38,7 @@ def endless(piece: bytes) -> Iterator[bytes]:
 
 
 def dripping(head: bytes, drop: bytes) -> Iterator[bytes]:
-    """A little now and then: each comes before anybody calls it silent."""
+    """Sends a piece every 50 ms, so that no single wait is long enough to count as silence."""
     yield head
     while True:
         time.sleep(0.05)
@@ -46,7 +46,7 @@ def dripping(head: bytes, drop: bytes) -> Iterator[bytes]:
 
 
 class HostileGateway:
-    """Answers each request with what comes next, and then closes the connection."""
+    """Answers each request with the next of the given answers, and then closes the connection."""
 
     def __init__(self, answers: Iterable[Pieces]) -> None:
         self._answers = iter(answers)
@@ -123,7 +123,7 @@ job = {"id": "j", "tenant": "acme", "session": "main", "kind": "exec", "sandbox"
 finished = {**job, "state": "finished"}
 result = {"outcome": {"kind": "done"}, "timing": {"wallMs": 1, "cpuMs": 1}, "value": {}}
 
-#: Well-formed HTTP whose content is none of a gateway's.
+#: Bodies that no Berth gateway sends, in well-formed HTTP.
 contents: dict[str, Any] = {
     "nothing": b"",
     "a page": b"<html>Welcome</html>",
@@ -152,7 +152,7 @@ contents: dict[str, Any] = {
 
 
 class Hostile(unittest.TestCase):
-    """A gateway that is none, or not a good one: each call ends, and with an error of this package."""
+    """A server that is no Berth gateway, or a broken one: each call ends with an error of this package."""
 
     def gateway(self, *answers: Pieces) -> HostileGateway:
         made = HostileGateway(answers)
@@ -165,7 +165,7 @@ class Hostile(unittest.TestCase):
         return made
 
     def ends(self, call: Callable[[Berth], Any], *answers: Pieces, outage_ms: float = 0) -> BerthError | None:
-        """Its error of ours, if it has one. Any other fails the test, and so does a call that goes on."""
+        """Returns the `BerthError` of a call. Any other error fails the test, and so does a call that does not end."""
         found: list[BaseException | None] = []
         berth = self.berth(self.gateway(*answers), outage_ms=outage_ms)
 
@@ -185,7 +185,7 @@ class Hostile(unittest.TestCase):
         return found[0]
 
     def test_answers_of_wrong_types_are_refused_by_every_call_that_reads_them(self) -> None:
-        #: Of those that say nothing wrong to a call which needs nothing of them.
+        #: Bodies in which these calls read nothing, so that nothing is wrong with them.
         good = {("any route", name) for name in contents} | {("batch results", "nothing")}
         for (name, call), (what, body) in itertools.product(calls.items(), contents.items()):
             with self.subTest(call=name, answer=what):
@@ -301,6 +301,13 @@ class Hostile(unittest.TestCase):
         self.assertIsInstance(self.ends(read, answer_of_length(10**15)), DamagedError)
         for body in (endless(b"x" * 60_000), [OK + b"Content-Length: abc\r\n\r\nabc"], answer_of_length(10**30)):
             self.assertIsInstance(self.ends(read, body), InvalidAnswerError)
+
+    def test_an_artifact_of_another_length_is_asked_for_once(self) -> None:
+        gateway = self.gateway(answer(b"four"), answer(b"four"))
+        wanted = Artifact("a", "a.txt", 3, "0" * 64, "text/plain", 1)
+        with self.assertRaises(DamagedError):
+            self.berth(gateway, outage_ms=500).artifacts.read(wanted)
+        self.assertEqual(len(gateway.requests), 1)
 
     def test_a_gateway_that_does_not_wait_is_asked_with_pauses(self) -> None:
         running = {**job, "state": "running"}

@@ -9,7 +9,7 @@ from pathlib import Path
 import berth
 from berth.batches import _parts
 from berth.errors import RequestError, UnreachableError
-from berth.patience import Patience
+from berth.backoff import Backoff
 from berth.results import Outcome, Result
 from berth.wire import camel, read
 
@@ -56,16 +56,16 @@ class Parts(unittest.TestCase):
             self.assertEqual(read(Outcome, wire).exit_code, code, wire)
 
     def test_only_what_passes_is_tried_again_and_not_for_ever(self) -> None:
-        patience = Patience(outage_ms=10_000)
+        backoff = Backoff(outage_ms=10_000)
         refused = RequestError(400, {"code": "invalid-request", "detail": "no"}, retry_after_s=None)
         with self.assertRaises(RequestError):
-            patience.after(refused)
-        patience.after(UnreachableError("away"))
+            backoff.after(refused)
+        backoff.after(UnreachableError("away"))
         with self.assertRaises(UnreachableError):
-            Patience(outage_ms=1).after(UnreachableError("away"))
+            Backoff(outage_ms=1).after(UnreachableError("away"))
         full = RequestError(429, {"code": "sandbox-full", "detail": "full"}, retry_after_s=60)
         with self.assertRaises(RequestError):
-            patience.after(full)
+            backoff.after(full)
         self.assertTrue(full.retry)
         self.assertTrue(RequestError(502, {}, retry_after_s=None).retry)
         self.assertFalse(RequestError(503, {"code": "redis-unauthorized"}, retry_after_s=None).retry)

@@ -22,7 +22,7 @@ class Artifacts:
         return b"".join(self.pieces(artifact))
 
     def save(self, artifact: Artifact | str, target: str | os.PathLike[str]) -> int:
-        """Writes it to a file of this machine, which is there only when all of it has arrived. Gives its size."""
+        """Writes it to a local file, which appears only when all of it has arrived. Returns the size."""
         part = f"{os.fspath(target)}.part"
         try:
             with open(part, "wb") as file:
@@ -37,9 +37,9 @@ class Artifacts:
         return size
 
     def pieces(self, artifact: Artifact | str) -> Iterator[bytes]:
-        """In order. A connection that breaks is made again behind the last piece. The hash is checked in the end."""
+        """The bytes in order. Resumes a broken connection after the last piece. Checks the hash at the end."""
         target = path("v1", "artifacts", artifact if isinstance(artifact, str) else artifact.id)
-        patience = self._transport.patience()
+        backoff = self._transport.backoff()
         digest = hashlib.sha256()
         etag = ""
         done = 0
@@ -50,22 +50,25 @@ class Artifacts:
                     etag = answer.headers.get("ETag", "")
                     size = _size(answer)
                     if isinstance(artifact, Artifact) and size != artifact.size:
-                        raise DamagedError(f"the artifact has {size} bytes there, and not {artifact.size}")
+                        raise DamagedError(f"the gateway's artifact has {size} bytes, not {artifact.size}")
                     if done > 0 and answer.status != 206:
                         raise DamagedError("the artifact has changed while it was read")
                     for piece in answer.pieces():
                         done += len(piece)
                         digest.update(piece)
-                        patience.progressed()
+                        backoff.progressed()
                         yield piece
-                        # All of it is there: what becomes of the connection does not matter any more.
+                        # All bytes have arrived, so an error of the connection does not matter any more.
                         if done >= size:
                             break
                 if done < size:
                     raise UnreachableError(f"the connection to the gateway broke after {done} of {size} bytes")
                 break
+            except DamagedError:
+                # An artifact never changes, so a second try would find the same.
+                raise
             except BerthError as error:
-                patience.after(error)
+                backoff.after(error)
         expected = artifact.sha256 if isinstance(artifact, Artifact) else etag.strip('"')
         if digest.hexdigest() != expected:
             raise DamagedError(f"the artifact's sha256 is {digest.hexdigest()} and not {expected}")
@@ -75,5 +78,5 @@ def _size(answer: Answer) -> int:
     whole = answer.headers.get("Content-Range", "").rpartition("/")[2]
     size = whole or answer.headers.get("Content-Length", "")
     if not (size.isascii() and size.isdigit() and len(size) < 20):
-        raise InvalidAnswerError("the gateway does not say how long the artifact is")
+        raise InvalidAnswerError("the gateway's answer has no length of the artifact")
     return int(size)

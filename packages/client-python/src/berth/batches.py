@@ -16,9 +16,9 @@ from .wire import items, nested, parsed, read, whole
 if TYPE_CHECKING:
     from .options import Order
 
-#: A fleet that is full holds an upload up until something has ended.
+#: A full fleet delays an upload until jobs have ended.
 _HELD_UP_MS = 600_000
-#: No line comes while no job ends. The connection is then made anew, in case it is dead.
+#: No line comes while no job ends. After this long the connection is made anew, in case it is dead.
 _RESULTS_SILENCE_MS = 60_000
 _PART_ORDERS = 1_000
 _PART_BYTES = 4 * 1024 * 1024
@@ -31,9 +31,9 @@ class BatchState:
     state: Literal["uploading", "running", "cancelling", "finished"]
     submitted: int
     finished: int
-    #: Of those finished: not done and not exited with 0.
+    #: Finished jobs whose outcome is neither `done` nor exit code 0.
     failed: int
-    #: Orders that did not fit; they count as finished and failed.
+    #: Invalid orders; they count as finished and failed.
     refused: int
     created_at_ms: int
     #: Known once all orders are in.
@@ -45,7 +45,7 @@ class BatchState:
 
 @dataclass(frozen=True)
 class BatchResult:
-    #: Give it as `after` to go on behind it, in any process.
+    #: Pass it as `after` to read on from here, in any process.
     position: int
     #: Which order of the batch, from 0.
     index: int
@@ -76,12 +76,12 @@ class Batch:
         return read(BatchState, self._transport.json("GET", path("v1", "batches", self.id)))
 
     def cancel(self) -> BatchState:
-        """What has not ended ends as cancelled."""
+        """Cancels the jobs that have not ended."""
         return read(BatchState, self._transport.json("DELETE", path("v1", "batches", self.id)))
 
     def results(self, after: int = 0, *, follow: bool = True) -> Iterator[BatchResult]:
         """Each result once, in the order of the ends; with `follow`, until all jobs have ended."""
-        patience = self._transport.patience()
+        backoff = self._transport.backoff()
         target = path("v1", "batches", self.id, "results")
         while True:
             query = {"after": after, "follow": follow}
@@ -89,17 +89,17 @@ class Batch:
                 with self._transport.stream(
                     "GET", target, query=query, silence_ms=_RESULTS_SILENCE_MS
                 ) as answer:
-                    patience.opened()
+                    backoff.opened()
                     for line in answer.lines():
                         one = read(BatchResult, parsed(line))
                         after = one.position
-                        patience.progressed()
+                        backoff.progressed()
                         yield one
                 return
             except SilentError:
                 self.state()
             except BerthError as error:
-                patience.after(error)
+                backoff.after(error)
 
 
 class Batches:
@@ -107,10 +107,10 @@ class Batches:
         self._transport = transport
 
     def submit(self, orders: Iterable[Order], *, name: str | None = None, webhook: str | None = None) -> Batch:
-        """Uploads orders, of which there may be any number, and gives the batch when the fleet has all of them.
+        """Uploads any number of orders, and returns the batch when the fleet has all of them.
 
-        The same name with the same orders, in any process within a day, goes on with the same batch: what was
-        submitted is not run again. An order that is no valid job ends as refused, and the others go on.
+        The same name with the same orders, in any process within a day, continues the same batch: submitted jobs
+        are not run again. An order that is no valid job ends as refused, and the others go on.
         """
         key = name or uuid.uuid4().hex
         sent = 0
@@ -134,7 +134,7 @@ class Batches:
         return [read(BatchState, one) for one in items(found, "batches")]
 
     def _send(self, key: str, lines: bytes, query: Mapping[str, Any]) -> Any:
-        """A part of a batch. The gateway knows it by its place, so that it can be sent again."""
+        """Sends a part of a batch. The gateway identifies it by its position, so a repeated part adds no job."""
         headers = {"Idempotency-Key": key, "Content-Type": "application/x-ndjson"}
         return self._transport.json(
             "POST", "/v1/batches", query=query, content=lines, headers=headers, wait_ms=_HELD_UP_MS
@@ -142,7 +142,7 @@ class Batches:
 
 
 def _parts(orders: Iterable[Order]) -> Iterator[tuple[int, bytes]]:
-    """How many orders, and their lines: as many as make a request worth its while, and never more than 5 s late."""
+    """Yields the number of orders and their lines, as large parts; no order waits for longer than 5 s."""
     lines: list[bytes] = []
     size = 0
     since = time.monotonic()

@@ -24,10 +24,10 @@ _SAFE = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 
 
 class Berth:
-    """Threads may share one. Its connections are kept open until `close()`, or the end of its `with` block.
+    """A client of one gateway. Threads may share it. `close()`, or the end of its `with` block, closes its connections.
 
-    - `request_timeout_ms`: how long the gateway may take to connect, and to answer beyond what it was asked to wait.
-    - `outage_ms`: for how long a request is tried again while the gateway is away or the fleet has no room.
+    - `request_timeout_ms`: bounds connecting, and each answer beyond the time that the gateway was asked to wait.
+    - `outage_ms`: how long a request is retried while the gateway is away or the fleet has no room.
     - `wait_ms`: how long a call waits for its job's result; by default until the job has ended.
     """
 
@@ -54,7 +54,7 @@ class Berth:
         self.artifacts = Artifacts(self._transport)
 
     def tenant(self, tenant: str | None = None, **defaults: Unpack[JobOptions]) -> Tenant:
-        """With a tenant key it may be left out. The options are those of each of its jobs that has no other."""
+        """A tenant key needs no name. `defaults` are options of all its jobs, which each call can override."""
         return Tenant(self._transport, tenant, defaults, self._wait_ms)
 
     def submit(self, order: Order) -> Job:
@@ -73,7 +73,7 @@ class Berth:
     def call(
         self, method: str, path: str, body: Any = None, *, query: Mapping[str, Any] | None = None
     ) -> Any:
-        """Any other route of docs/http.md: its answer's JSON. A POST is not sent again when its connection breaks."""
+        """Calls any other route of docs/http.md and returns its JSON. Does not repeat a POST whose connection breaks."""
         return self._transport.json(method, path, query=query, body=body, repeatable=method in _SAFE)
 
     def close(self) -> None:

@@ -33,7 +33,7 @@ R = TypeVar("R")
 
 
 class Commands(Generic[R]):
-    """The same methods give a result, a job that was enqueued, an order, or a step: `_make` decides."""
+    """A method for each kind of job. `_make` of a subclass returns a result, a job, an order or a step."""
 
     def _make(self, request: Request, options: Mapping[str, Any]) -> R:
         raise NotImplementedError
@@ -56,7 +56,7 @@ class Commands(Generic[R]):
         return self._of({"kind": "tool", "name": name, "args": dict(args or {})}, options)
 
     def fetch(self, url: str, path: str, **options: Unpack[FetchOptions]) -> R:
-        """The worker brings a URL into the workspace, by the egress rules of the profile."""
+        """The worker downloads a URL into the workspace, within the egress rules of the profile."""
         return self._of({"kind": "fetch", "url": url, "path": path}, options)
 
     def write(self, path: str, content: Content, **options: Unpack[WriteOptions]) -> R:
@@ -107,23 +107,23 @@ class Commands(Generic[R]):
         return self._of({"kind": "archive", "direction": "out", "paths": [*(paths or ("",))]}, options)
 
     def steps(self, steps: Sequence[Request], **options: Unpack[StepsOptions]) -> R:
-        """Several things in order, in one trip through the queue: `berth.step` makes them."""
+        """Several requests in order, as one job. `berth.step` makes them."""
         return self._of({"kind": "steps", "steps": [*steps]}, options)
 
     def stop(self, **options: Unpack[JobOptions]) -> R:
-        """Ends the sandbox's container and what runs in it. Its files stay."""
+        """Stops the sandbox's container and everything that runs in it. Its files stay."""
         return self._of({"kind": "stop"}, options)
 
     def snapshot(self, name: str, **options: Unpack[SnapshotOptions]) -> R:
-        """Keeps the workspace as it is under a name. What runs in the background is ended first."""
+        """Saves the workspace under a name. Kills background processes first."""
         return self._of({"kind": "snapshot", "name": name}, options)
 
     def restore(self, name: str, **options: Unpack[JobOptions]) -> R:
-        """The workspace becomes what the snapshot has, and everything else in it goes."""
+        """Replaces the workspace by the snapshot's files; everything else in it is removed."""
         return self._of({"kind": "restore", "name": name}, options)
 
     def destroy(self, **options: Unpack[JobOptions]) -> R:
-        """Ends the sandbox and removes its workspace. What is enqueued afterwards finds an empty one."""
+        """Removes the sandbox and its workspace. Later jobs find an empty one."""
         return self._of({"kind": "destroy"}, options)
 
     def _command(self, request: dict[str, Any], options: Mapping[str, Any]) -> R:
@@ -132,7 +132,7 @@ class Commands(Generic[R]):
         return self._of({**request, **({"limits": limits} if limits else {})}, others)
 
     def _of(self, request: dict[str, Any], options: Mapping[str, Any]) -> R:
-        """Options that are not about jobs in general belong to the request. The gateway names unknown ones."""
+        """Options that are not options of any job go into the request, whose validation names unknown ones."""
         of_request = {name: value for name, value in options.items() if name not in OF_JOB}
         of_job = {name: value for name, value in options.items() if name in OF_JOB}
         return self._make({**request, **camel_keys(of_request)}, of_job)

@@ -12,7 +12,7 @@ _IDLE_MOST = 16
 
 
 class Connections:
-    """Any number of threads may share it: each request has a connection of its own."""
+    """A pool of connections for any number of threads: each request has a connection of its own."""
 
     def __init__(self, url: str, ssl_context: ssl.SSLContext | None) -> None:
         address = urlsplit(url)
@@ -28,7 +28,7 @@ class Connections:
         self._closed = False
 
     def take(self, timeout_s: float) -> http.client.HTTPConnection:
-        """One that was used before, if the gateway has not closed it since; otherwise a new one."""
+        """An idle connection, if the gateway has not closed it; otherwise a new one."""
         while True:
             with self._lock:
                 if self._closed:
@@ -65,7 +65,7 @@ class Connections:
 
 
 def _has_ended(connection: http.client.HTTPConnection) -> bool:
-    """Nothing is due on an idle connection: what can be read is its end."""
+    """Whether the gateway closed an idle connection: it sends nothing else on one."""
     # `select` cannot take descriptors above 1023, `poll` is not everywhere.
     if hasattr(select, "poll"):
         poll = select.poll()

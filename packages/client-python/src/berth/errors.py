@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class BerthError(Exception):
-    """Something that was asked for was not done.
+    """A call failed.
 
     `code` is a code of docs/faults.md, of the HTTP API, or one of this package's own. `retry` is true if the
     same call may succeed later without any change.
@@ -44,11 +44,11 @@ class UnreachableError(BerthError):
 
 
 class SilentError(UnreachableError):
-    """The connection is open, and nothing came over it for too long."""
+    """The connection is open, but the gateway sent nothing for too long."""
 
 
 class InvalidAnswerError(BerthError):
-    """What answers is no gateway of Berth's, or one whose answers this version cannot read."""
+    """The answer is not one of a Berth gateway, or this version cannot read it."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, code="invalid-answer")
@@ -60,14 +60,14 @@ class RequestError(BerthError):
     def __init__(self, status: int, problem: Mapping[str, Any], *, retry_after_s: float | None) -> None:
         code = _text(problem, "code") or f"http-{status}"
         detail = _text(problem, "detail") or f"the gateway answered {status}"
-        # A proxy without a gateway behind it answers without a problem document. A gateway that stops is back soon.
+        # A proxy that reaches no gateway answers without a problem document. A gateway that stops is replaced soon.
         passes = status in (502, 503, 504) and (not problem or code == "unavailable")
         super().__init__(
             detail, code=code, retry=passes or retry_after_s is not None, job_id=_text(problem, "jobId")
         )
         self.status = status
         self.retry_after_s = retry_after_s
-        #: Each thing that does not fit.
+        #: Every reason why the request is invalid.
         problems = problem.get("problems")
         self.problems: tuple[str, ...] = tuple(map(str, problems)) if isinstance(problems, list) else ()
         #: Of a submission: `no`, the fleet does not have the job; `unknown`, it may have it, and may run it.
@@ -105,7 +105,7 @@ class JobFailedError(BerthError):
 
 
 class DamagedError(BerthError):
-    """What arrived is not what was kept."""
+    """The bytes that arrived are not those of the artifact."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, code="artifact-damaged", retry=True)

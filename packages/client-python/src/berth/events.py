@@ -27,7 +27,7 @@ class WrittenFile:
 
 @dataclass(frozen=True)
 class Event:
-    #: Give it as `after` to go on behind it, in any process.
+    #: Pass it as `after` to read on from here, in any process.
     id: str
     type: EventType
     #: Of stdout and stderr. A character that was cut in two is in the second of the events.
@@ -42,8 +42,8 @@ class Event:
 
 
 def follow(transport: Transport, job_id: str, after: str) -> Iterator[Event]:
-    """Each event once, until the job's end. A connection that breaks is made again behind the last event."""
-    patience = transport.patience()
+    """Each event once, until the job's end. Resumes a broken connection after the last event."""
+    backoff = transport.backoff()
     target = path("v1", "jobs", job_id, "events")
     make = _EventMaker()
     while True:
@@ -52,17 +52,17 @@ def follow(transport: Transport, job_id: str, after: str) -> Iterator[Event]:
             with transport.stream("GET", target, headers=headers, silence_ms=_SILENCE_MS) as answer:
                 if answer.status == 204:
                     return
-                patience.opened()
+                backoff.opened()
                 for event_id, name, data in _messages(answer):
                     after = _sendable(event_id) or after
-                    patience.progressed()
+                    backoff.progressed()
                     event = make.event(after, name, parsed(data))
                     yield event
                     if event.type == "finished":
                         return
             raise UnreachableError("the gateway ended the stream of events before the job's end", job_id=job_id)
         except BerthError as error:
-            patience.after(error)
+            backoff.after(error)
 
 
 def _messages(answer: Answer) -> Iterator[tuple[str, str, str]]:
@@ -84,7 +84,7 @@ def _messages(answer: Answer) -> Iterator[tuple[str, str, str]]:
 
 
 def _sendable(event_id: str) -> str:
-    """It goes back to the gateway in a header."""
+    """Checks an id that will be sent back in a header."""
     if not all("!" <= char <= "~" for char in event_id):
         raise InvalidAnswerError("an event of the gateway has an id that is none")
     return event_id

@@ -16,7 +16,7 @@ from .wire import nested, read, whole
 if TYPE_CHECKING:
     from .options import Order
 
-#: One request waits for so long; gateways and proxies allow that.
+#: One request waits for this long; gateways and common proxies allow it.
 _POLL_MS = 20_000
 _FASTEST_POLL_S = 0.1
 
@@ -97,7 +97,7 @@ class Job:
         return follow(self._transport, self.id, after)
 
     def cancel(self) -> JobState:
-        """Ends it, waiting or running. The result is then `cancelled`. No effect on a job that has ended."""
+        """Cancels it, waiting or running. The result is then `cancelled`. No effect on a job that has ended."""
         return read(JobState, self._transport.json("DELETE", path("v1", "jobs", self.id)))
 
     def why(self) -> Why:
@@ -115,7 +115,7 @@ def submit_and_wait(transport: Transport, order: Order, wait_ms: float | None) -
 
 
 def _submitted(transport: Transport, order: Order, wait_ms: float) -> JobState:
-    """The id makes sending it again safe: the fleet runs an id once, also when the first answer got lost."""
+    """Submits with an id of the client's own, so that a retry is safe: the fleet runs an id once."""
     job_id = order.get("id") or f"py-{uuid.uuid4().hex}"
     named: dict[str, object] = {**dict(order), "id": job_id}
     query = {"wait": wait_ms / 1_000} if wait_ms > 0 else None
@@ -136,7 +136,7 @@ def _ended(transport: Transport, job_id: str, deadline: float | None, wait_ms: f
             return state.result
         if deadline is not None and time.monotonic() >= deadline:
             raise WaitTimeoutError(job_id, wait_ms or 0)
-        # A gateway that does not wait is not asked without a pause.
+        # Pause, in case the gateway answers without waiting.
         time.sleep(max(0.0, _FASTEST_POLL_S - (time.monotonic() - asked)))
 
 

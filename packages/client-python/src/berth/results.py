@@ -149,7 +149,7 @@ class Result:
     text: str = ""
     #: The job's own.
     labels: Mapping[str, str] = field(default_factory=dict)
-    #: Which worker ran it, and its host; with an admin key.
+    #: The worker that ran it, and its host; only with an admin key.
     worker: str | None = None
     host: str | None = None
     stdout: str = ""

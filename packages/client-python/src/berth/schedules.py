@@ -49,7 +49,7 @@ class Schedules:
         self._transport = transport
 
     def put(self, schedule_id: str, order: Order, **timing: Unpack[ScheduleOptions]) -> Schedule:
-        """Makes it, or replaces the one of the same id. With unchanged times it continues where it was."""
+        """Creates the schedule, or replaces the one of the same id. With unchanged times it continues where it was."""
         return self._call("PUT", schedule_id, body={**camel_keys(timing), "order": order})
 
     def get(self, schedule_id: str) -> Schedule | None:

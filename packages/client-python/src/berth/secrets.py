@@ -17,7 +17,7 @@ class Secrets:
         self._tenant = tenant
 
     def set(self, name: str, value: str) -> None:
-        """Makes it, or replaces its value."""
+        """Creates the secret, or replaces its value."""
         self._transport.json("PUT", self._path(name), body={"value": value}, repeatable=True)
 
     def rotate(self, name: str, value: str) -> None:

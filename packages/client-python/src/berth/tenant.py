@@ -44,9 +44,9 @@ class Enqueue(Commands[Job]):
 
 
 class Tenant(Commands[Result]):
-    """Each method submits a job, waits for its end and gives its result, however the job ended.
+    """Each method submits a job, waits for its end and returns its result, also of a job that failed.
 
-    `tenant.enqueue` has the same methods and gives the job at once. `tenant.order` has them, too, and only makes
+    `tenant.enqueue` has the same methods and returns the job at once. `tenant.order` has them, too, and only makes
     the order.
     """
 

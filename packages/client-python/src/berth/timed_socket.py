@@ -1,4 +1,4 @@
-"""A socket whose answers have to come in time."""
+"""A socket with a deadline for a whole answer."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 
 class TimedSocket:
-    """As `http.client` uses one. Nothing may come for `silence_s` at most, and all of it has to be there at `until`.
+    """A socket for `http.client`. `silence_s` bounds the wait for each piece, and `until` the whole answer.
 
-    A socket's own timeout is for each piece: a gateway that sends a byte now and then would hold its caller for ever.
+    A socket's own timeout bounds each piece only: a gateway that sends single bytes would block its caller for ever.
     """
 
     def __init__(self, plain: socket.socket) -> None:

@@ -1,4 +1,4 @@
-"""Requests to one gateway: tried again where that is safe, bounded in time, and with errors of one kind."""
+"""Requests to one gateway: retried where that is safe, bounded in time, and with one class of errors."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from urllib.parse import quote, urlencode
 
 from .connections import Connections
 from .errors import BerthError, InvalidAnswerError, RequestError, SilentError, UnreachableError
-from .patience import Patience
+from .backoff import Backoff
 from .timed_socket import TimedSocket
 from .wire import parsed
 
 _PIECE_BYTES = 64 * 1024
-#: Longer than any answer, line or event of a gateway: what has no end must not fill the memory.
+#: Longer than any answer, line or event of a gateway. Without a limit, an endless answer would fill the memory.
 ANSWER_BYTES_MOST = 512 * 1024 * 1024
 MESSAGE_BYTES_MOST = 512 * 1024 * 1024
-#: An answer that comes slower than that has no end in time.
+#: The client gives up on an answer that comes slower than this.
 _SLOWEST_BYTES_PER_S = 16 * 1024
 #: A refusal is a few lines; a proxy's page may be longer.
 _PROBLEM_BYTES_MOST = 1024 * 1024
@@ -51,7 +51,7 @@ class Answer:
             yield piece
 
     def lines(self) -> Iterator[bytes]:
-        """Whole lines only: what a broken connection left of one is not given."""
+        """Whole lines only: drops a line that a broken connection cut off."""
         rest: list[bytes] = []
         size = 0
         for piece in self.pieces():
@@ -78,8 +78,8 @@ class Transport:
         self._request_timeout_s = request_timeout_ms / 1_000
         self._outage_ms = outage_ms
 
-    def patience(self) -> Patience:
-        return Patience(self._outage_ms)
+    def backoff(self) -> Backoff:
+        return Backoff(self._outage_ms)
 
     def close(self) -> None:
         self._connections.close()
@@ -97,13 +97,13 @@ class Transport:
         repeatable: bool = True,
         gone_is_done: bool = False,
     ) -> Any:
-        """The answer's JSON; None where it has none.
+        """The answer's JSON; None for an empty answer.
 
-        `body` is sent as JSON, or `content` as it is. `wait_ms` is for how long the gateway may wait itself.
-        `gone_is_done`: 404 is no error when it is sent again after it may have been carried out.
+        `body` is sent as JSON, or `content` as it is. `wait_ms`: how long the gateway may wait before it answers.
+        `gone_is_done`: a 404 is no error if an earlier try may have been carried out.
         """
         maybe_done = False
-        patience = self.patience()
+        backoff = self.backoff()
         given = {**self._headers, **(headers or {})}
         if body is not None:
             content = json.dumps(body, separators=(",", ":")).encode()
@@ -116,11 +116,11 @@ class Transport:
                     raise
                 if gone_is_done and maybe_done and error.code == "not-found":
                     return None
-                patience.after(error)
+                backoff.after(error)
                 maybe_done = maybe_done or _may_be_done(error)
 
     def remove(self, target: str) -> None:
-        """A DELETE of what is there; fails when it is not."""
+        """Sends a DELETE; fails if there is no such resource."""
         self.json("DELETE", target, gone_is_done=True)
 
     @contextmanager
@@ -133,7 +133,7 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         silence_ms: float,
     ) -> Iterator[Answer]:
-        """One try. The connection serves nothing else, and is closed in the end."""
+        """Opens a stream, without retries. Closes its connection at the end."""
         connection = self._connections.take(self._request_timeout_s)
         try:
             timed = self._connect(connection, silence_ms / 1_000)
@@ -153,7 +153,7 @@ class Transport:
         try:
             answer_s = self._request_timeout_s + wait_ms / 1_000
             timed = self._connect(connection, answer_s)
-            # Left open, it would be taken for unread.
+            # `http.client` refuses the next request on a connection whose response is open.
             with self._exchange(connection, method, target, body, headers) as response:
                 if response.status >= 300:
                     raise _refusal(response)
@@ -168,7 +168,7 @@ class Transport:
         return parsed(answer) if answer else None
 
     def _connect(self, connection: http.client.HTTPConnection, answer_s: float) -> TimedSocket:
-        """Within the time that a request may take. Then its answer has to begin within `answer_s`."""
+        """Connects within the request timeout. The answer then has to begin within `answer_s`."""
         try:
             with _own_errors(self._no_answer):
                 if connection.sock is None:
@@ -193,7 +193,7 @@ class Transport:
             try:
                 connection.request(method, target, body, headers)
             except (BrokenPipeError, ConnectionResetError):
-                # The gateway may have refused a long body before all of it was there: its answer has the reason.
+                # The gateway may have refused a long body before all of it arrived: its answer has the reason.
                 if connection.sock is None:
                     raise
             return connection.getresponse()
@@ -220,7 +220,7 @@ def _own_errors(what: str = "the connection to the gateway broke") -> Iterator[N
 
 
 def _content(response: http.client.HTTPResponse, timed: TimedSocket, answer_s: float) -> bytes:
-    """All of it. A long answer may take longer, as long as it comes at a pace."""
+    """The whole body. A long one may take longer, as long as `_SLOWEST_BYTES_PER_S` is kept."""
     began = time.monotonic()
     pieces: list[bytes] = []
     size = 0
@@ -252,7 +252,7 @@ def _refusal(response: http.client.HTTPResponse) -> RequestError:
     if not isinstance(problem, dict):
         problem = {}
     retry_after = response.headers.get("Retry-After", "")
-    # A digit of another script is one, too.
+    # `isdigit` alone accepts digits of other scripts.
     is_number = retry_after.isascii() and retry_after.isdigit()
     retry_after_s = float(retry_after) if is_number else None
     return RequestError(response.status, problem, retry_after_s=retry_after_s)

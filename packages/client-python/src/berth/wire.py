@@ -30,7 +30,7 @@ def nested(cls: type, *, many: bool = False) -> Any:
 
 
 def whole() -> Any:
-    """A field that keeps the object as it came: what this version has no field for is in it."""
+    """A field that keeps the whole object, with fields that this version does not know."""
     return dataclasses.field(default_factory=dict, repr=False, compare=False, metadata={"whole": True})
 
 
@@ -59,7 +59,7 @@ def items(wire: Any, name: str) -> List[Any]:
 
 
 def read(cls: type[T], wire: Any) -> T:
-    """An object of a dataclass. Fields that it does not know are left out, so that a newer gateway can say more."""
+    """An object of a dataclass. Ignores unknown fields, so that a newer gateway can add some."""
     if not isinstance(wire, dict):
         raise InvalidAnswerError(f"the gateway's answer has no object where a {cls.__name__} belongs")
     hints = _hints(cls)
@@ -98,7 +98,7 @@ def _value(field: dataclasses.Field[Any], hint: Any, value: Any) -> Any:
 
 
 def _fits(hint: Any, value: Any) -> bool:
-    """Whether a value of JSON is of that type. Words that this version does not know are a newer gateway's."""
+    """Whether a value of JSON is of that type. Accepts unknown words of a `Literal`: a newer gateway may have more."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return True

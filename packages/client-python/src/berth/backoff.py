@@ -1,4 +1,4 @@
-"""How often, and for how long, something that failed is tried again."""
+"""How often, and for how long, a failed request is retried."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .errors import BerthError, RequestError
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 2.0
 _LONGEST_RETRY_AFTER_S = 30.0
-#: A stream that was open for so long shows that the gateway is there, also when nothing came over it.
+#: A stream that was open for this long shows that the gateway is up, even if nothing came over it.
 _STEADY_S = 10.0
 
 
-class Patience:
+class Backoff:
     """Pauses between tries, each up to twice as long as the one before.
 
-    It ends `outage_ms` after the first failure. Progress begins it anew.
+    Gives up `outage_ms` after the first failure. Progress restarts that time.
     """
 
     def __init__(self, outage_ms: float) -> None:
@@ -35,7 +35,7 @@ class Patience:
         self._pause_s = _FIRST_PAUSE_S
 
     def after(self, error: BerthError) -> None:
-        """Returns when it is time for the next try; raises the error when there is to be none."""
+        """Sleeps until the next try; raises the error if there is to be none."""
         if not error.retry:
             raise error
         now = time.monotonic()
