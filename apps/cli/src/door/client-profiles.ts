@@ -20,7 +20,16 @@ export function clientProfiles({ profiles }: Berth): ProfilesDoor {
   };
 }
 
-/** Without a gateway there is no key, so the layer's history names this machine's user. */
+/** Without a gateway there is no key, so histories name this machine's user. */
 export function actor(): string {
-  return `${userInfo().username}@${hostname()}`;
+  return `${userName()}@${hostname()}`;
+}
+
+/** `userInfo` throws for a uid without a passwd entry, as a container may have. */
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return String(process.getuid?.());
+  }
 }
