@@ -120,7 +120,7 @@ function program(name, from) {
   return { name, mode: 0o755, bytes: readFileSync(from) };
 }
 
-/** What init, built on this machine, calls its build: a hash of its sources, so the apps' build can tell whether it fits. */
+/** The build id of the init that was built on this machine: a hash of its sources, which the apps' build compares. */
 async function builtInit(context) {
   if (!(await initStep.find(context)).ready) await initStep.make(context, () => undefined);
   const source = readFileSync(path.join(context.places.root, "packages/init/build/build-id.c"), "utf8");

@@ -52,7 +52,7 @@ test("only the host's own mirrors of the suite are used, in both forms of source
   ]);
 });
 
-test("a host of another distribution offers none, and mmdebstrap's own default is used", () => {
+test("on a host of another distribution no mirror is taken from it, and mmdebstrap uses its default", () => {
   writeFileSync(path.join(apt, "sources.list"), "deb http://mirror.example/ubuntu noble main\n");
   expect(hostSources(apt)).toEqual([]);
 });

@@ -11,7 +11,7 @@ export const folder = path.dirname(fileURLToPath(import.meta.url));
 
 export const SANDBOX_IMAGE = "berth-sandbox:bookworm";
 /**
- * What is built, and from which lists besides packages.txt. Set-up makes `base`; the others are made when somebody asks for them.
+ * The image variants, and their package lists besides packages.txt. Set-up makes `base`; `npm run image` makes the others.
  * @typedef {"base" | "build" | "full" | "browser"} Variant
  * @type {Record<Variant, { image: string, lists: string[] }>}
  */

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { expect, test } from "vitest";
 import { tarOf } from "./tar.mjs";
 
-test("tar itself reads what we write: files of any length, folders and links", () => {
+test("tar reads the archives of set-up: files of any length, folders and links", () => {
   const archive = tarOf([
     { name: "bin/" },
     { name: "bin/program", mode: 0o755, bytes: Buffer.alloc(513, "x") },
@@ -30,6 +30,6 @@ test("tar itself reads what we write: files of any length, folders and links", (
   expect(content.stdout.equals(Buffer.alloc(513, "x"))).toBe(true);
 });
 
-test("a name that would be cut off is refused", () => {
+test("set-up's archives refuse a name that would be cut off", () => {
   expect(() => tarOf([{ name: "x".repeat(101) }])).toThrow(RangeError);
 });

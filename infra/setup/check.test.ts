@@ -66,12 +66,12 @@ test("--check on a bare machine names each missing thing, changes nothing, and e
   expect(everything()).toEqual(before);
 });
 
-test("a Redis that is given need not be installed", () => {
+test("set-up installs no Redis when REDIS_URL names one", () => {
   const { stdout } = setup(["setup", "--check"], { env: { REDIS_URL: "redis://somewhere" } });
   expect(stdout).toMatch(/^redis-server +using REDIS_URL$/m);
 });
 
-test("a Chromium that is given is used, and without one the test that needs it is left out, not set-up stopped", () => {
+test("set-up uses a Chromium that is given, and without one goes on and leaves out the test that needs it", () => {
   const left = setup(["setup", "--check"]).stdout;
   expect(left).toMatch(/^browser +none; the test of the board is left out \(.*install .*\)$/m);
   const given = setup(["setup", "--check"], { env: { CHROMIUM: process.execPath } }).stdout;

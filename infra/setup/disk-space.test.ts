@@ -5,7 +5,7 @@ import { judgeDisk, volumeAt } from "./disk-space.mjs";
 const GiB = 2 ** 30;
 const oneVolume = (freeBytes: number) => (at: string) => ({ device: 1, at, freeBytes });
 
-test("too little disk for what is still to be done is refused, with both numbers", () => {
+test("set-up refuses to start with too little disk for its open steps, and prints both numbers", () => {
   const needs = [
     { at: "/work", bytes: GiB },
     { at: "/usr", bytes: GiB },
@@ -14,11 +14,11 @@ test("too little disk for what is still to be done is refused, with both numbers
   expect(judgeDisk(needs, oneVolume(3 * GiB))).toBe("3.0 GiB free at /work, 2.5 GiB needed");
 });
 
-test("a nearly full machine that has everything is not refused", () => {
+test("set-up goes on with a nearly full disk when nothing is left to install", () => {
   expect(judgeDisk([{ at: "/work", bytes: 0 }], oneVolume(1))).toBe("0.0 GiB free at /work, nothing needed");
 });
 
-test("file systems are judged apart", () => {
+test("set-up checks the free space of each file system separately", () => {
   const volumeOf = (at: string) =>
     at === "/small" ? { device: 1, at, freeBytes: GiB / 4 } : { device: 2, at, freeBytes: 9 * GiB };
   const needs = [
@@ -28,7 +28,7 @@ test("file systems are judged apart", () => {
   expect(() => judgeDisk(needs, volumeOf)).toThrow("free at /small");
 });
 
-test("a folder that does not exist yet is judged by the disk it will be on", () => {
+test("set-up checks the disk on which a missing folder will be made", () => {
   const home = volumeAt(os.tmpdir());
   expect(volumeAt(`${os.tmpdir()}/not/yet/there`)).toMatchObject({ device: home.device, at: home.at });
 });

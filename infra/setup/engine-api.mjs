@@ -134,7 +134,7 @@ export async function askEngine(engine, method, target, value, stallMs = 60_000)
 }
 
 /**
- * Whether an engine answers there. `denied` tells a socket that exists but may not be opened from one without a server.
+ * Whether an engine answers there. `denied`: the socket exists, and this user may not open it.
  * @param {Engine} engine
  * @returns {Promise<{ answers: true, version: string } | { answers: false, denied: boolean, why: string }>}
  */

@@ -93,7 +93,7 @@ test.skipIf(!rootWithEngine)(
   },
 );
 
-test.skipIf(!rootWithEngine)("an engine that will not start shows its last words", async () => {
+test.skipIf(!rootWithEngine)("set-up prints the last lines of an engine that does not start", async () => {
   place.argv.push("--no-such-option");
   await expect(startEngine(() => undefined, place)).rejects.toMatchObject({
     name: "SetupProblem",
@@ -102,13 +102,13 @@ test.skipIf(!rootWithEngine)("an engine that will not start shows its last words
   });
 });
 
-test("a pid file whose number is another program's by now is removed", async () => {
+test("set-up removes an engine's pid file whose number belongs to another program", async () => {
   writeFileSync(place.pidFile, `${process.pid}`);
   await removeRemains(place);
   expect(existsSync(place.pidFile)).toBe(false);
 });
 
-test("a socket with a listener is left, one without is removed", async () => {
+test("set-up removes an engine's socket without a listener, and leaves one with a listener", async () => {
   const socket = path.join(place.execRoot, "containerd/containerd.sock");
   const server = net.createServer().listen(socket);
   await new Promise((resolve) => server.once("listening", resolve));

@@ -36,7 +36,7 @@ function startLaunch(program: string, argv: string[] = []) {
   return child;
 }
 
-test("the program gets the arguments and its exit code is passed on", async () => {
+test("the launcher passes arguments to the program and returns its exit code", async () => {
   const launched = startLaunch("process.exit(process.argv.slice(2).join() === 'a b,--c' ? 42 : 1)", [
     "a b",
     "--c",
@@ -44,7 +44,7 @@ test("the program gets the arguments and its exit code is passed on", async () =
   expect((await once(launched, "exit"))[0]).toBe(42);
 });
 
-test("a signal reaches the program, which decides what to make of it", async () => {
+test("the launcher passes a signal on and waits for the program's own exit", async () => {
   const launched = startLaunch(
     "process.on('SIGTERM', () => process.exit(7)); setInterval(() => {}, 1000); process.stdout.write('up')",
   );
@@ -53,7 +53,7 @@ test("a signal reaches the program, which decides what to make of it", async () 
   expect((await once(launched, "exit"))[0]).toBe(7);
 });
 
-test("a program that a signal ended counts as failed", async () => {
+test("the launcher fails when a signal ended its program", async () => {
   const launched = startLaunch("process.kill(process.pid, 'SIGKILL')");
   expect((await once(launched, "exit"))[0]).toBe(128 + 9);
 });
@@ -128,7 +128,7 @@ test("a program without a stdin outlives the shell that started npm in the backg
   for (const pid of [npm, program]) await expect.poll(() => processUnder(pid)).toBeUndefined();
 });
 
-test("programs find our Node and tools first, and the engine when it is not at the usual place", () => {
+test("launched programs find Berth's Node and tools first in PATH, and an engine at an unusual socket", () => {
   const context = newContext(root, { PATH: "/usr/bin", HOME: "/root" });
   context.node = { file: "/opt/node/bin/node", version: "24.9.0" };
   context.engine = engineAt("unix:///var/run/docker.sock");

@@ -50,7 +50,7 @@ describe("the set-up's lock", () => {
     await once(child, "exit");
   }
 
-  test("six processes that want it at once, and find a dead owner, hold it one after another", async () => {
+  test("six processes that want the set-up's lock of a dead owner hold it one after another", async () => {
     await leaveDeadOwner();
     rmSync(diary);
     const ends = Array.from({ length: 6 }, () => once(startHolder(40), "exit"));
@@ -64,7 +64,7 @@ describe("the set-up's lock", () => {
     expect(readdirSync(home)).toEqual(["diary"]);
   });
 
-  test("an owner that was killed does not keep it", async () => {
+  test("an owner that was killed does not keep the set-up's lock", async () => {
     await leaveDeadOwner();
     expect(readdirSync(folder)).toHaveLength(1);
     const release = await takeLock(folder, { maxWaitMs: 2_000 });
@@ -72,7 +72,7 @@ describe("the set-up's lock", () => {
     release();
   });
 
-  test("a process that saw the holder dead but acts late does not take the lock from a quicker one", async () => {
+  test("a process that acts late on a dead holder does not take the set-up's lock from a quicker one", async () => {
     await leaveDeadOwner();
     let releaseQuicker = () => {};
     const late = takeLock(folder, {
@@ -86,7 +86,7 @@ describe("the set-up's lock", () => {
     releaseQuicker();
   });
 
-  test("a pid that belongs to another process by now does not keep it", async () => {
+  test("a dead owner's pid that another process has by now does not keep the set-up's lock", async () => {
     mkdirSync(folder);
     writeFileSync(path.join(folder, `${process.pid}.1.abc`), "");
     const release = await takeLock(folder, { maxWaitMs: 2_000 });
@@ -94,7 +94,7 @@ describe("the set-up's lock", () => {
     expect(readdirSync(home)).toEqual([]);
   });
 
-  test("a process that waits too long gets the holder's pid", async () => {
+  test("a process that waits too long for the set-up's lock fails with the holder's pid", async () => {
     const release = await takeLock(folder);
     const pids: number[] = [];
     const waiter = takeLock(folder, { maxWaitMs: 300, onWait: (pid) => pids.push(pid) });

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
  * as nothing: where process 1 reaps no children, as in many containers, a killed program stays one for ever.
  * @param {number} pid
  * @returns {{ name: string, parent: number, startedAt: string } | undefined} `startedAt`, in clock ticks since boot,
- *   tells a pid from its reuse
+ *   distinguishes two processes that had the same pid
  */
 export function processUnder(pid) {
   let stat;

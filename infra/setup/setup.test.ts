@@ -55,7 +55,7 @@ async function runSetUp() {
   return { code, text };
 }
 
-test("what only tests need is not installed for a fleet", () => {
+test("set-up for a fleet does not install what only tests need", () => {
   const names = (options: Parameters<typeof stepsFor>[0]) => stepsFor(options).map(({ name }) => name);
   const ofTests = ["test images", "compose", "test tools", "browser"];
   const all = names({ testImages: true, browser: true });
@@ -63,7 +63,7 @@ test("what only tests need is not installed for a fleet", () => {
   expect(names({ testImages: false, browser: false })).toEqual(all.filter((name) => !ofTests.includes(name)));
 });
 
-test("a second run finds everything and makes nothing", async () => {
+test("a second run of set-up finds everything and makes nothing", async () => {
   writeFileSync(path.join(root, "go"), "");
   expect((await runSetUp()).code).toBe(0);
   const second = await runSetUp();

@@ -33,7 +33,7 @@ export const dependenciesStep = {
     const { root, logs, stamps } = context.places;
     if (!existsSync(path.join(root, "pnpm-lock.yaml"))) {
       throw new SetupProblem(
-        "pnpm-lock.yaml is not there, so there is no telling which dependencies are meant.",
+        "pnpm-lock.yaml is missing, so set-up does not know which versions to install.",
         {
           fix: ["git checkout -- pnpm-lock.yaml"],
         },

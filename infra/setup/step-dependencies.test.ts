@@ -53,7 +53,7 @@ test.for([
   expect(await isReady()).toBe(false);
 });
 
-test("an install that failed counts as none, and shows pnpm's output", async () => {
+test("a failed install of dependencies is repeated next time, and prints pnpm's output", async () => {
   writeFileSync(path.join(root, "broken"), "");
   await expect(make()).rejects.toMatchObject({ logFile: ".berth/log/dependencies.log" });
   expect(await isReady()).toBe(false);

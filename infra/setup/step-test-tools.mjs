@@ -5,7 +5,7 @@ import { findProgram } from "./search-path.mjs";
 const TOOLS = { "mkfs.btrfs": "btrfs-progs", "mkfs.xfs": "xfsprogs", "docker-registry": "docker-registry" };
 
 /**
- * File systems to mount from a file, and a registry on loopback. Where they cannot be installed, their tests are skipped and tell why.
+ * File systems to mount from a file, and a registry on loopback. Where they cannot be installed, their tests are skipped with the reason.
  * @type {import('./context.mjs').Step}
  */
 export const testToolsStep = {

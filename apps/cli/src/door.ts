@@ -203,7 +203,7 @@ export interface BatchToRun {
   /** Maximum of submitted jobs that have not ended; undefined: the door's default. */
   readonly inFlight: number | undefined;
   /** A gateway may be away for this long before the batch fails. The client itself waits for Redis. */
-  readonly patienceMs: number;
+  readonly outageMs: number;
 }
 
 export interface BatchEnd {

@@ -2,7 +2,7 @@ import { fleetId, workerId } from "@berth/protocol";
 import type { Images } from "@berth/sandbox";
 import type { Context } from "./context.ts";
 
-/** Images of this machine's engine; asks no fleet. */
+/** Images of this machine's engine. Needs no fleet. */
 export async function hostImages({ config }: Context): Promise<Images> {
   const { DockerDriver } = await import("@berth/sandbox");
   return new DockerDriver({

@@ -7,7 +7,7 @@ import { stdinPath } from "./exec-order.ts";
 import { runJob } from "./run-job.ts";
 import { type Stdin, wholeStdin } from "./stdin.ts";
 
-/** Ends of a command that may never have begun. */
+/** Outcomes of a command that may never have begun. */
 const mayNotHaveBegun: ReadonlySet<Outcome["kind"]> = new Set(["cancelled", "refused", "lost"]);
 
 /**
@@ -16,7 +16,7 @@ const mayNotHaveBegun: ReadonlySet<Outcome["kind"]> = new Set(["cancelled", "ref
  */
 export class LargeStdin {
   readonly path = stdinPath();
-  /** Where the command has to run. A fork that goes with it gets a name, so that it is the one that the jobs before it made. */
+  /** The command's sandbox. A fork of the command's own gets a session name, so that the jobs that write stdin use the same fork. */
   readonly place: Omit<JobOrder, "request">;
   readonly #context: Context;
   readonly #isOwnFork: boolean;
@@ -43,12 +43,12 @@ export class LargeStdin {
     }
   }
 
-  /** Behind the command's end. A fork of its own has gone with it, if it began. */
+  /** Call after the command's end. A fork of its own was removed with the command, if the command began. */
   async removeAfter({ outcome }: JobResult): Promise<void> {
     if (!this.#isOwnFork || mayNotHaveBegun.has(outcome.kind)) await this.remove();
   }
 
-  /** The job is not waited for: Ctrl-C would cancel it. */
+  /** Submits the removal and does not wait for it: during a wait Ctrl-C would cancel it. */
   async remove(): Promise<void> {
     const door = await this.#context.door();
     await door.submit(this.#removal()).catch(() => {});
@@ -57,7 +57,7 @@ export class LargeStdin {
   #removal(): JobOrder {
     const { discard: _, ...place } = this.place;
     if (!this.#isOwnFork) return { ...place, request: { kind: "remove", path: this.path, missingOk: true } };
-    // Not to be made only to be removed.
+    // Without `forkOf`, so that destroying does not first create the fork.
     const { forkOf: __, ...session } = place;
     return { ...session, request: { kind: "destroy" } };
   }

@@ -14,7 +14,7 @@ export function mcpPort(
     onNoSandbox,
     onBug,
   }: {
-    /** Whose artifacts can be read, also where the door shows those of all. */
+    /** The tenant whose artifacts can be read. An admin key, too, is confined to it. */
     readonly tenant: string;
     readonly onNoSandbox: "refuse" | "wait";
     readonly onBug: (error: unknown) => void;

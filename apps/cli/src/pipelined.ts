@@ -1,4 +1,4 @@
-/** Runs `each` with at most this many at once, started in order. The first failure stops it, after running calls have ended. */
+/** Calls `run` for each item, with at most `most` calls at once, started in order. After the first failure it starts no more. */
 export async function pipelined<T>(
   most: number,
   items: Iterable<T> | AsyncIterable<T>,

@@ -14,7 +14,7 @@ export async function saveArtifacts(
   const target = new LocalTarget(resolve(context.directory, directory));
   for (const { id, path } of artifacts) {
     const content = await door.artifact(id);
-    if (!content) throw new Complaint(`the artifact ${path} (${id}) is not there any more`);
+    if (!content) throw new Complaint(`the artifact ${path} (${id}) has expired or was removed`);
     await target.file(path, 0o644, content);
   }
 }

@@ -39,20 +39,26 @@ const problem =
     void response.writeHead(status, headers).end(JSON.stringify({ code, detail: "no" }));
 
 describe("a removal that is answered with 404", () => {
-  test("removed nothing when it was sent once", async ({ removed }) => {
+  test("a removal answered with 404 removed nothing when it was sent once", async ({ removed }) => {
     expect(await removed()).toBe(false);
   });
 
-  test("was done before when the connection had broken", async ({ removed }) => {
+  test("a removal answered with 404 counts as done when the first connection had broken", async ({
+    removed,
+  }) => {
     expect(await removed(breaks)).toBe(true);
   });
 
-  test("was done before when the gateway had lost its Redis over it", async ({ removed }) => {
+  test("a removal answered with 404 counts as done when the gateway lost its Redis during the first try", async ({
+    removed,
+  }) => {
     expect(await removed(problem(503, "redis-unreachable"))).toBe(true);
     expect(await removed(problem(503, "redis-unreachable", { "retry-after": "0" }))).toBe(true);
   });
 
-  test("removed nothing when the gateway had only asked it to wait", async ({ removed }) => {
+  test("a removal answered with 404 removed nothing when the first try was only asked to wait", async ({
+    removed,
+  }) => {
     expect(await removed(problem(429, "rate-limited", { "retry-after": "0" }))).toBe(false);
     expect(await removed(problem(503, "unavailable", { "retry-after": "0" }))).toBe(false);
   });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { Pace } from "../src/terminal/pace.ts";
 
-/** What it says every second of 1,000 things that end as `doneAt` tells. */
+/** The estimates, one each second, for 1,000 jobs that end as `doneAt` returns. */
 function run(
   doneAt: (ms: number) => number,
   untilMs: number,

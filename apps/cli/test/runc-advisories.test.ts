@@ -21,11 +21,11 @@ test.each([
   expect(report?.repackaged).toBe(repackaged);
 });
 
-test("a distribution's build is known by its package too, where the version is the plain one", () => {
+test("doctor recognizes a distribution's runc by its package, where the version is a plain number", () => {
   expect(runcReport("1.1.12", "1.1.12-0ubuntu2~22.04.1")?.repackaged).toBe(true);
   expect(runcReport("1.1.12", "v1.1.12-0-g51d5e94")?.repackaged).toBe(false);
 });
 
-test("a version that cannot be read is not taken for a sound one", () => {
+test("doctor does not take a runc version that it cannot read for a fixed one", () => {
   expect(runcReport("unknown")).toBeUndefined();
 });

@@ -43,7 +43,7 @@ test("doctor does not accept an engine without seccomp; its default profile does
   expect(states("name=apparmor")).toEqual(["bad"]);
 });
 
-test("doctor tells of a core_pattern that runs a program, unless the hard limit of core dumps is 1", () => {
+test("doctor reports a core_pattern that runs a program, unless the hard limit of core dumps is 1", () => {
   const limits = (hard: string) =>
     `Limit  Soft Limit  Hard Limit  Units\nMax core file size        0                    ${hard}                    bytes\n`;
   const seen = (pattern: string, hard: string) => coreHelper({ stdout: `${pattern}\n${limits(hard)}` });

@@ -33,7 +33,7 @@ export interface RunningGateway {
   abandon(): void;
 }
 
-/** This configuration would let strangers use the fleet. */
+/** The gateway would listen on an address that is not loopback, and no key exists. */
 export class Unguarded extends Error {
   override readonly name = "Unguarded";
 }
@@ -71,12 +71,12 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
   });
   const keys = new ApiKeys(redis);
   const loopbackOnly = isLoopback(config.host);
-  const letGo = async () => {
+  const closeRedis = async () => {
     await berth.close();
     redis.disconnect();
   };
   if (!loopbackOnly && config.adminKey === undefined && (await keys.count()) === 0) {
-    await letGo();
+    await closeRedis();
     throw new Unguarded(
       `BERTH_GATEWAY_HOST: ${config.host} is reachable from elsewhere and there is no key; set BERTH_ADMIN_KEY, or listen on 127.0.0.1`,
     );
@@ -178,7 +178,7 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
       board?.close();
       metricsServer?.close();
       await Promise.all([tracker.stop(), sender.stop(), tracing?.stop()]);
-      await letGo();
+      await closeRedis();
       await writeLastLine(log, output, { event: "gateway.stopped" });
     },
     abandon: () => app.server.closeAllConnections(),

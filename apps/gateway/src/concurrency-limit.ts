@@ -12,7 +12,7 @@ export interface ConcurrencyLimitOptions {
   readonly ceiling?: "streams" | "waits";
 }
 
-/** Limits what stays open: in total, per key, and per tenant over all its keys. */
+/** Limits how many streams or waits are open: in total, per key, and per tenant over all its keys. */
 export class ConcurrencyLimit {
   readonly #options: ConcurrencyLimitOptions;
   readonly #perKey = new Map<string, number>();

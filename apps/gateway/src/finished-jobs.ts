@@ -1,10 +1,10 @@
 import type { GroupResult } from "@berth/client";
 import type { Counter, Metrics } from "@berth/service";
 
-/** Tenants counted to find the busiest: many times the number shown. */
-const tracked = 10;
+/** Tenants that are counted for each one that is shown, so that the busiest are found. */
+const countedPerShown = 10;
 
-/** Of one tenant, since this gateway knows it. */
+/** Sums of one tenant, since this gateway started to count it. */
 interface TenantSum {
   jobs: number;
   cpuSeconds: number;
@@ -61,12 +61,12 @@ export class FinishedJobs {
     sum.peakMemoryBytes = Math.max(sum.peakMemoryBytes, peakMemoryBytes);
   }
 
-  /** The space-saving sketch: a new tenant takes the place, and the count of jobs, of the one with the least. */
+  /** The space-saving algorithm: a new tenant replaces the one with the fewest jobs, and starts with its count. */
   #sumOf(tenant: string): TenantSum {
     const known = this.#tenants.get(tenant);
     if (known !== undefined) return known;
     let jobs = 0;
-    if (this.#tenants.size >= this.#top * tracked) {
+    if (this.#tenants.size >= this.#top * countedPerShown) {
       const [least, sum] = [...this.#tenants].reduce((a, b) => (b[1].jobs < a[1].jobs ? b : a));
       this.#tenants.delete(least);
       ({ jobs } = sum);

@@ -24,7 +24,7 @@ export interface Caller {
 /** Searches at most this many of the tenant's most recently used sandboxes, to bound a call's cost. */
 const lookedThrough = 20;
 
-/** The fleet as the MCP tools use it, for one caller: exactly what its key may do. */
+/** The fleet as the MCP tools use it, limited to what the caller's key may do. */
 export function mcpPort(parts: Used, { principal, tenant, headers, onBug }: Caller): FleetPort {
   const refuses = parts.config.onNoSandbox === "refuse";
   const followed = (job: JobAddress) => ({

@@ -20,7 +20,7 @@ import type { Principal } from "../src/keys/principal.ts";
 import { TokenBuckets } from "../src/keys/token-bucket.ts";
 
 describe("rates", () => {
-  test("a bucket gives twice its rate at once, then its rate", () => {
+  test("a token bucket allows a burst of twice its rate, then its rate", () => {
     const buckets = new TokenBuckets();
     const drawn = (atMs: number) => buckets.draw("a", 10, 1, atMs) === 0;
     expect(Array.from({ length: 30 }, () => drawn(0)).filter(Boolean)).toHaveLength(20);
@@ -29,7 +29,7 @@ describe("rates", () => {
     expect(buckets.draw("b", 10, 1, 1_000)).toBe(0);
   });
 
-  test("what costs more than there can be takes all there is, and does not wait for ever", () => {
+  test("a request that costs more than the token bucket holds takes all of it, and does not wait for ever", () => {
     const buckets = new TokenBuckets();
     expect(buckets.draw("a", 10, 500, 0)).toBe(0);
     expect(buckets.draw("a", 10, 500, 0)).toBe(2_000);
@@ -46,7 +46,7 @@ describe("rates", () => {
 describe("room", () => {
   const key = (id: string): Principal => ({ id, role: "tenant", bodyBytes: 0 });
 
-  test("one key has its limit and the gateway its own, and each is given back once", () => {
+  test("open streams are limited per key and per gateway, and each place is returned once", () => {
     const limit = new ConcurrencyLimit({ max: 5, maxPerKey: 3, code: "too-many-streams", what: "things" });
     const first = limit.take(key("a"), 3);
     expect(() => limit.take(key("a"))).toThrow("this key may have 3 things");
@@ -58,7 +58,7 @@ describe("room", () => {
     limit.take(key("a"), 3);
   });
 
-  test("bodies have a bound in all, a quarter of it for each key, and leave with their request", () => {
+  test("request bodies have a bound in all, a quarter of it for each key, and are freed with their request", () => {
     const budget = new BodyBudget(1_000);
     const one = budget.hold({ id: "a", most: 0 });
     one.take(200);
@@ -75,7 +75,7 @@ describe("room", () => {
     budget.hold({ id: "f", most: 0 }).take(50);
   });
 
-  test("a tenant's bodies have its own ceiling, by name, and one body above it is not to be sent again", () => {
+  test("a tenant's request bodies have its own ceiling, and a single body above it is refused for good", () => {
     const budget = new BodyBudget(1_000);
     const acme = { id: "tenant acme", tenant: "acme", most: 50 };
     const refused = (take: () => void) => {
@@ -140,7 +140,7 @@ describe("bodies that come in small pieces", () => {
   }
   const limits = { maxBytes: 1_000, maxMs: 60_000 };
 
-  test("bodies that come in small pieces are copied: not one of the pieces is kept", async () => {
+  test("a body in small pieces is copied, and none of its pieces is kept", async () => {
     let counted = 0;
     const onBytes = (bytes: number) => {
       counted += bytes;
@@ -151,7 +151,7 @@ describe("bodies that come in small pieces", () => {
     expect(counted).toBe("a body of some length".length);
   });
 
-  test("bodies that come in small pieces are copied where lines are read, too, and each line gives back what it took", async () => {
+  test("a body of lines in small pieces is copied, and each line returns its bytes to the budget", async () => {
     let counted = 0;
     const room = {
       onBytes: (bytes: number) => {
@@ -171,7 +171,7 @@ describe("bodies that come in small pieces", () => {
     expect(counted).toBe(0);
   });
 
-  test("bodies that come in small pieces take at most twice the room of their bytes", () => {
+  test("a body in small pieces takes at most twice the memory of its bytes", () => {
     const gathered = new GatheredBytes();
     for (let index = 0; index < 100_000; index++) gathered.add(Buffer.of(index % 256));
     const bytes = gathered.take();
@@ -237,7 +237,7 @@ describe("tasks in order", () => {
 });
 
 describe("ranges", () => {
-  test("one range of bytes is read, anything else is all of it", () => {
+  test("a Range header with one range selects it, and any other means the whole artifact", () => {
     expect(rangeOf("bytes=0-9", 100)).toEqual({ offset: 0, length: 10 });
     expect(rangeOf("bytes=90-", 100)).toEqual({ offset: 90, length: 10 });
     expect(rangeOf("bytes=-10", 100)).toEqual({ offset: 90, length: 10 });
@@ -257,7 +257,7 @@ describe("ranges", () => {
     }
   });
 
-  test("a range outside is refused, and so is any of nothing", () => {
+  test("a range beyond the artifact is refused, and so is any range of an empty one", () => {
     for (const [range, size] of [
       ["bytes=100-", 100],
       ["bytes=9-3", 100],
@@ -270,7 +270,7 @@ describe("ranges", () => {
 });
 
 describe("work in order", () => {
-  test("tasks of one key follow each other, those of others do not wait", async () => {
+  test("tasks of one key run in order, and tasks of other keys do not wait for them", async () => {
     const work = new InOrder(10);
     const done: string[] = [];
     const first = Promise.withResolvers<void>();
@@ -336,7 +336,7 @@ describe("webhook addresses", () => {
     await expect(pinnedAddress("10.2.2.3", allowedNetworks("10.1.0.0/16"))).rejects.toThrow(/not a public/);
   });
 
-  test("a network that is none is a problem of the configuration", () => {
+  test("an invalid network in BERTH_WEBHOOK_ALLOW is a problem of the configuration", () => {
     for (const bad of ["10.0.0.0", "x/8", "10.0.0.0/x", "10.0.0.0/99"])
       expect(() => allowedNetworks(bad), bad).toThrow();
   });

@@ -2,7 +2,7 @@ import { Fault, withText } from "@berth/protocol";
 import { expect, test } from "vitest";
 import { resultFor } from "../src/jobs/redaction.ts";
 
-test("a tenant's text of a fleet's fault does not name what is on the machines", () => {
+test("the text of a fault that a tenant sees names no path, address or program of the machines", () => {
   const { code, message } = new Fault("image-missing", {
     image: "registry.internal/secret:1",
     detail: "pull failed",
@@ -17,7 +17,7 @@ test("a tenant's text of a fleet's fault does not name what is on the machines",
   expect(JSON.stringify(resultFor({ role: "tenant" }, steps))).not.toContain("registry.internal");
 });
 
-test("a tenant's text of a command keeps the order of both streams", () => {
+test("the text of a command that a tenant sees keeps the order of both streams", () => {
   const value = { stdout: "a\nc\n", stderr: "b\n", shown: "a\nb\nc\n" };
   const ran = withText({ outcome: { kind: "exited", code: 0 }, value, timing: { wallMs: 0, cpuMs: 0 } });
   expect(resultFor({ role: "tenant" }, ran).text).toBe("a\nb\nc\n");

@@ -18,8 +18,8 @@ export function asName(text) {
 }
 
 /**
- * A worker's id under compose: project, service and number stay when the container is replaced by a newer one, the host
- * tells apart what has the same number elsewhere. Undefined for a container that compose did not make.
+ * A worker's id under compose. Project, service and number stay when compose replaces the container. The host
+ * distinguishes containers that have the same number on two hosts. Undefined for a container that compose did not make.
  * @param {Record<string, string>} labels of the container
  * @param {string} host
  */

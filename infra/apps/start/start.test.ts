@@ -36,7 +36,7 @@ describe("host's id", () => {
     expect(hostId(other, "Rack 7")).not.toBe(first);
   });
 
-  test("the host's id is one, when many begin at once", async () => {
+  test("workers that start at the same moment have one host's id", async () => {
     const script = `import { hostId } from ${JSON.stringify(new URL("host-id.mjs", import.meta.url).href)};
       process.stdout.write(hostId(process.argv[1], "m"));`;
     const ids = await Promise.all(
@@ -56,18 +56,18 @@ describe("host's id", () => {
 });
 
 describe("worker's id under compose", () => {
-  test("a worker's id under compose says project, service, number and host, and nothing of the container that is replaced", () => {
+  test("a worker's id under compose is made of project, service, number and host, and not of the container's name or id", () => {
     expect(workerIdFrom(labels("2"), "vm-0a1b2c")).toBe("berth-worker-2-vm-0a1b2c");
   });
 
-  test("a worker's id under compose fits the rule for names however long its parts are, and still tells apart", () => {
+  test("a worker's id under compose is a valid and distinct name also when its parts are long", () => {
     const host = "h".repeat(63);
     const [one, two] = [workerIdFrom(labels("1"), host), workerIdFrom(labels("2"), host)];
     expect(one).toMatch(/^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$/);
     expect(one).not.toBe(two);
   });
 
-  test("a worker's id under compose is left to the worker where compose did not make the container", () => {
+  test("a worker in a container that compose did not make chooses its id itself", () => {
     expect(workerIdFrom({}, "vm")).toBeUndefined();
   });
 
@@ -121,7 +121,7 @@ describe("secrets", () => {
     expect(() => takeSecrets({ REDIS_URL_FILE: "/none" }, ["REDIS_URL"])).toThrow("/none");
   });
 
-  test("secrets that were not given are made once, readable by their owner only", () => {
+  test("a secret that was not given is generated once, readable by its owner only", () => {
     const file = path.join(folder, "admin-key");
     const key = ownAdminKey(file);
     expect(key).toMatch(/^[\w-]{43}$/);
@@ -129,7 +129,7 @@ describe("secrets", () => {
     expect(statSync(file).mode & 0o777).toBe(0o600);
   });
 
-  test("secrets of Redis and Grafana are made up once, and one that is given wins", async () => {
+  test("passwords of Redis and Grafana are generated once, and a given one wins", async () => {
     const folders = { redis: path.join(folder, "redis"), grafana: path.join(folder, "grafana") };
     for (const one of Object.values(folders)) mkdirSync(one);
     const read = (name: string) => readFileSync(path.join(folders.redis, name), "utf8").trim();
@@ -143,7 +143,7 @@ describe("secrets", () => {
     expect(new URL(read("url")).password).toBe(encodeURIComponent(read("password")));
   });
 
-  test("secrets made up for Redis open it, and its health check can do nothing but ping", async () => {
+  test("the generated password of Redis opens it, and the user of its health check can only ping", async () => {
     makePasswords({ BERTH_REDIS_PASSWORD: 'a "word"' }, { redis: folder, grafana: folder });
     const conf = new URL("../../redis/redis.conf", import.meta.url).pathname;
     const socket = path.join(folder, "redis.sock");

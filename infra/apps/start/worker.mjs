@@ -1,6 +1,6 @@
 /**
  * The worker's image starts here: what a worker in a container cannot know by itself is found out and put into its
- * environment, then its own program runs. Whatever is set already stays.
+ * environment, then its own program runs. A variable that is set already stays.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";

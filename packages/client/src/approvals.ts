@@ -39,21 +39,21 @@ export class Approvals {
     return await this.#records.list({ limit: bounded, tenant: of, owners: [of, sharedOwner] });
   }
 
-  /** With the whole of what it would run. Undefined: it does not wait. */
+  /** One waiting job, with up to 256 KiB of what it would run. Undefined: it waits for no approval. */
   async get(jobId: string): Promise<WholeApproval | undefined> {
     const job = await readJobRecord(this.#redis, jobId);
     return job && (await this.#records.find(job.key, jobId));
   }
 
   /**
-   * The job runs. `digest`: of what was seen, from `list` or `get`. Throws `not-waiting-for-approval` unless the job waits for an approval
-   * of just that.
+   * Lets the job run. `digest` comes from `list` or `get`. Throws `not-waiting-for-approval` unless the job waits for an approval with
+   * that digest.
    */
   approve({ jobId, digest }: Pick<Approval, "jobId" | "digest">, options: DecideOptions = {}): Promise<void> {
     return this.#decide(jobId, "approved", digest, options);
   }
 
-  /** The job ends as refused, whatever it would run unless a digest is given. */
+  /** Ends the job as refused. With a digest, only if the job would run what that digest is of. */
   refuse(
     { jobId, digest }: Pick<Approval, "jobId"> & Partial<Pick<Approval, "digest">>,
     options: DecideOptions = {},
@@ -70,7 +70,7 @@ export class Approvals {
     const job = await readJobRecord(this.#redis, jobId);
     const what = { decision, digest, by: by.slice(0, 200), reason: reason.slice(0, 1_000) };
     const answer = job ? await this.#records.decide(job.key, jobId, what) : "unknown";
-    // Said again after a lost answer: it is as it was wanted.
+    // A repeated call after a lost answer: the decision was made already.
     if (!job || (answer !== "decided" && answer !== decision))
       throw new Fault("not-waiting-for-approval", { jobId, state: answer });
     await this.#schedule.hurry(job.key, jobId);

@@ -39,7 +39,7 @@ export interface BatchProgress {
 const defaultInFlight = 1_000;
 /** Orders read ahead: enough to find several of one sandbox among those of many tenants. */
 const aheadMost = 1_000;
-/** Jobs in flight spread over at least this many sandboxes; a sandbox with this many jobs is no longer preferred. */
+/** Jobs in flight are spread over at least `sandboxes` sandboxes. A sandbox with `most` jobs in flight is no longer preferred. */
 const share = { sandboxes: 16, most: 4 } as const;
 /** Waits this long for the order source before it submits what it has read. */
 const gatherMs = 10;

@@ -94,7 +94,7 @@ export interface SubmitOptions {
   readonly signal?: AbortSignal;
 }
 
-/** If two clients submit one id at the same moment, both add it and only one inbox gets the result. So the job's stream is read after this long. */
+/** If two clients submit one id at the same moment, only one inbox gets the result. So both read the job's own stream after this long. */
 const listenAfterMs = 1_000;
 
 /** The state of a job whose record has expired; only its events remain. */

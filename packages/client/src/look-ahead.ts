@@ -6,8 +6,8 @@ export interface Ahead {
 }
 
 /**
- * Orders read ahead, by sandbox. Without it, a window over the jobs of many tenants has one or two jobs of each sandbox: more
- * sandboxes than the fleet has slots for, each started anew for its next job.
+ * Orders read ahead, by sandbox. Without it, a batch for many tenants has one or two jobs of each sandbox in flight. That needs more
+ * sandboxes than the fleet has slots, and each sandbox is evicted and started again between its jobs.
  *
  * `next` prefers an order whose sandbox has jobs in flight, but less than `share`; then one of a sandbox without any; then one
  * of the sandbox with the fewest. Orders of a sandbox stay in order.

@@ -57,7 +57,7 @@ export class CheckedOrder {
     return this.#secrets;
   }
 
-  /** The same job under the layer of a key, which nothing checks here. */
+  /** The same job under the settings of a gateway key. The caller has checked them. */
   withKeySettings(keySettings: Job["keySettings"]): CheckedOrder {
     const { keySettings: _, ...rest } = this.job;
     const job = keySettings === undefined ? rest : { ...rest, keySettings };

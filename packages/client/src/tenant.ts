@@ -245,7 +245,7 @@ export class Tenant {
     return this.#snapshots.drop(this.id, checked(snapshotName, name, "the snapshot"));
   }
 
-  /** All sandboxes of the tenant. */
+  /** Removes all snapshots of the tenant. */
   async removeSnapshots(): Promise<void> {
     for (const { name } of await this.snapshots()) await this.removeSnapshot(name);
   }

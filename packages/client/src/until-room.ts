@@ -1,16 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Between two tries: what was full takes more when something has ended. */
+/** Pauses between two tries. A full queue takes more once a job has ended. */
 const retryMs = { first: 50, last: 2_000 } as const;
 
 export interface UntilRoomOptions {
-  /** Whether to try again after a try that failed. */
+  /** Whether to try again after this error. */
   readonly goesOn: (error: unknown) => boolean;
-  /** Ends a pause, and the tries with it. */
+  /** Ends a pause, and with it the tries. */
   readonly signal: AbortSignal;
 }
 
-/** Tries to hand over a job until the fleet has it. Undefined: the signal came between two tries. Throws the first error that ends the tries. */
+/** Submits until the fleet accepts. Undefined: the signal fired between two tries. Throws the first error for which `goesOn` is false. */
 export async function untilRoom<T>(
   submit: () => Promise<T>,
   { goesOn, signal }: UntilRoomOptions,

@@ -88,7 +88,7 @@ describe("batch", () => {
     expect([...seen].sort()).toEqual(Array.from({ length: 20 }, (_, index) => `b-${index}`).sort());
   });
 
-  test("a batch leaves out the orders whose results are there already, and keeps the numbers of the others", async () => {
+  test("a batch skips the orders in `done`, and keeps the indexes of the others", async () => {
     const desk = new Desk();
     const batch = new Batch(desk.submit, orders(4), { id: "b", done: new Set([0, 2]) });
     const reading = all(batch);
@@ -146,7 +146,7 @@ describe("batch", () => {
     expect(desk.tries).toBe(6);
   });
 
-  test("a batch fails with what no waiting cures, and the same id goes on later", async () => {
+  test("a batch fails with a fault that does not pass, and the same id continues it later", async () => {
     const desk = new Desk();
     desk.refuse = () => new Fault("redis-refused", { script: "accept", detail: "no" });
     await expect(all(new Batch(desk.submit, orders(3), { id: "b" }))).rejects.toMatchObject({
@@ -154,7 +154,7 @@ describe("batch", () => {
     });
   });
 
-  test("a batch fails with its orders, after the results that are there", async () => {
+  test("a batch whose source of orders fails yields the results so far, then throws", async () => {
     const desk = new Desk();
     const broken = (async function* () {
       yield order(0);

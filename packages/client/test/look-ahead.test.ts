@@ -21,7 +21,7 @@ function take(ahead: LookAhead, count: number) {
 const tenantsOf = (taken: ReturnType<typeof take>) => [...new Set(taken.map(({ order }) => order.tenant))];
 
 describe("look-ahead of a batch", () => {
-  test("the look-ahead of a batch is spread over few sandboxes, each with its share, and not over all", () => {
+  test("the look-ahead of a batch chooses orders of few sandboxes, up to each one's share, and not of all", () => {
     const taken = take(fiftyTenants(4), 64);
     expect(tenantsOf(taken)).toHaveLength(16);
   });

@@ -53,7 +53,7 @@ describe("a pending job is used as a promise is", () => {
     expect(await well().finally()).toEqual(result);
   });
 
-  test("a pending job goes where a promise goes, and its chains are promises", async () => {
+  test("a pending job works in Promise.all and async functions, and its chains are promises", async () => {
     const job: Promise<ResultOf<"exec">> = well();
     expect(await Promise.all([job, well()])).toEqual([result, result]);
     expect(await Promise.race([job])).toEqual(result);

@@ -46,17 +46,17 @@ export function endedAnswer(job: string, result: JobResult, output: KeptOutput):
     .filter((part) => part !== "")
     .join("\n");
   const exitCode = exitCodeOf(outcome);
-  const said = text === "" ? "(no output)" : text;
+  const shownText = text === "" ? "(no output)" : text;
   const answer: Answer = {
     job,
     state: "finished",
     outcome,
     ...(exitCode === undefined ? {} : { exit_code: exitCode }),
-    output: image ? `${image.mimeType}, ${value.size ?? 0} bytes` : said,
+    output: image ? `${image.mimeType}, ${value.size ?? 0} bytes` : shownText,
   };
   const links = [...(value.artifacts ?? [])].map(artifactLink);
   return {
-    content: [image ?? { type: "text", text: said }, ...links],
+    content: [image ?? { type: "text", text: shownText }, ...links],
     structuredContent: answer,
     isError: !ended,
   };
@@ -116,20 +116,21 @@ function notes({ value, outcome }: JobResult, output: KeptOutput): string[] {
     artifacts = [],
     artifactsRefused = [],
   } = value;
-  const said: string[] = [];
-  if (lines?.more) said.push(`[lines ${lines.first} to ${lines.last}; go on with offset ${lines.last + 1}]`);
-  if (truncated) said.push("[there is more; narrow it down, or raise limit]");
+  const found: string[] = [];
+  if (lines?.more) found.push(`[lines ${lines.first} to ${lines.last}; go on with offset ${lines.last + 1}]`);
+  if (truncated) found.push("[there is more; narrow it down, or raise limit]");
   if (cutBytes > 0 && output.cutBytes === 0)
-    said.push(`[${cutBytes} bytes of output were not kept; send it to a file and read that]`);
+    found.push(`[${cutBytes} bytes of output were not kept; send it to a file and read that]`);
   if (outcome.kind === "done" && created !== undefined)
-    said.push(`${created ? "created" : "replaced"}, ${size ?? 0} bytes`);
+    found.push(`${created ? "created" : "replaced"}, ${size ?? 0} bytes`);
   else if (outcome.kind === "done" && count !== undefined && size !== undefined)
-    said.push(`${count} ${count === 1 ? "place" : "places"} changed`);
+    found.push(`${count} ${count === 1 ? "place" : "places"} changed`);
   for (const { path, size, id } of artifacts)
-    said.push(`[artifact ${path}, ${size} bytes: ${artifactUri(id)}]`);
-  for (const { path, reason } of artifactsRefused) said.push(`[not kept as an artifact: ${path}: ${reason}]`);
-  if (outcome.kind === "lost") said.push("Berth does not know whether it ran; check before you repeat it");
-  return said;
+    found.push(`[artifact ${path}, ${size} bytes: ${artifactUri(id)}]`);
+  for (const { path, reason } of artifactsRefused)
+    found.push(`[not kept as an artifact: ${path}: ${reason}]`);
+  if (outcome.kind === "lost") found.push("Berth does not know whether it ran; check before you repeat it");
+  return found;
 }
 
 function entryLine({ path, type, size, target }: FileEntry): string {

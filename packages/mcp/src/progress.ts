@@ -13,7 +13,7 @@ export type Notify = (progress: number, message: string) => Promise<void>;
 export class Progress {
   readonly #notify: Notify;
   readonly #beganMs = performance.now();
-  /** Each stream has its own: a character may be cut where the other one goes on. */
+  /** One for each stream: output of the other stream may arrive in the middle of a character. */
   readonly #decoders = { stdout: new StringDecoder("utf8"), stderr: new StringDecoder("utf8") };
   readonly #timer: NodeJS.Timeout;
   #unsent = "";

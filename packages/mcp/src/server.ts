@@ -114,7 +114,7 @@ export function makeMcpServer(
   return { server, toolbox };
 }
 
-/** Where sessions share a sandbox, a call may choose a session to run in parallel. Otherwise another session has other files. */
+/** The session argument, offered only where sessions share a sandbox. Elsewhere another session would have other files. */
 function sessionShape({ address: { scope = "tenant", session = "main" } }: Toolbox): z.ZodRawShape {
   if (scope === "session") return {};
   const about = `calls of one session run in order; name another to run beside it in the same sandbox; default: ${session}`;

@@ -18,7 +18,7 @@ function ended(result: Omit<JobResult, "timing">, text = "") {
 }
 
 describe("the answer to a job that has ended", () => {
-  test("a command that ended by itself is no error, whatever its exit code", () => {
+  test("a command that ended by itself is no error, with any exit code", () => {
     const answer = ended({ outcome: { kind: "exited", code: 2 }, value: {} }, "out\n");
     expect(answer).toMatchObject({ text: "out\n[exit 2]", isError: false });
     expect(answer.structuredContent).toEqual({
@@ -30,7 +30,7 @@ describe("the answer to a job that has ended", () => {
     });
   });
 
-  test("a command without output is answered with a word for it", () => {
+  test("a command without output is answered with (no output)", () => {
     expect(ended({ outcome: { kind: "exited", code: 0 }, value: {} }).text).toBe("(no output)");
   });
 
@@ -51,7 +51,7 @@ describe("the answer to a job that has ended", () => {
     });
   });
 
-  test("what a file operation found is shown as lines", () => {
+  test("the answer to a file operation shows its findings as lines", () => {
     const done = { kind: "done" } as const;
     const entry = { size: 3, mode: 0o644, modifiedMs: 0 };
     const entries = [
@@ -73,7 +73,7 @@ describe("the answer to a job that has ended", () => {
     );
   });
 
-  test("bytes are shown as an image only when they are all of one", () => {
+  test("a file is shown as an image only when all bytes of an image are there", () => {
     const bytes = Buffer.from("89504e470d0a1a0a00", "hex");
     const read = (content: Buffer, size = content.length) =>
       endedAnswer(
@@ -92,7 +92,7 @@ describe("the answer to a job that has ended", () => {
     expect(read(bytes, 5_000_000)).toMatchObject({ isError: true });
   });
 
-  test("an artifact is a link", () => {
+  test("the answer links to each artifact", () => {
     const artifact = {
       id: "a".repeat(32),
       path: "out/plot.png",
@@ -111,7 +111,7 @@ describe("the answer to a job that has ended", () => {
     });
   });
 
-  test("a long file is cut in the middle", () => {
+  test("the answer cuts a long file in the middle", () => {
     const content = "x".repeat(10 * shownBytes);
     const { text } = ended({ outcome: { kind: "done" }, value: { content } });
     expect(text.length).toBeLessThan(shownBytes + 200);
@@ -130,7 +130,7 @@ test("an answer to a job that goes on names its id and what to do", () => {
   ]);
 });
 
-test("a failure has its code and what to do about it", () => {
+test("the answer to a failure has its code and what to do about it", () => {
   const answer = failedAnswer({ message: "Redis is away", code: "redis-unreachable", advice: ["try again"] });
   expect(answer).toMatchObject({
     isError: true,

@@ -64,7 +64,7 @@ test("a job goes to the configured sandbox, in the call's session", async () => 
   expect(answer).toMatchObject({ content: [{ text: "hi\n" }], structuredContent: { state: "finished" } });
 });
 
-test("a job that takes longer than a call may is answered with what there is, and is not cancelled", async () => {
+test("a call whose job takes too long is answered with the output so far, and the job is not cancelled", async () => {
   const fleet = new ScriptedFleet([chunk("1-0", "begun\n")]);
   const toolbox = new Toolbox(fleet, { address, answerWithinMs: 20 });
   const answer = await toolbox.run({ kind: "list" }, { cancelled: never });
@@ -106,7 +106,7 @@ test("the client is notified of output as it comes, with progress that only grow
   expect(notified.every(([progress], at) => progress > (notified[at - 1]?.[0] ?? 0))).toBe(true);
 });
 
-test("a job of another sandbox does not exist, and is not cancelled", async () => {
+test("the tool job does not find or cancel a job of another sandbox", async () => {
   const fleet = new ScriptedFleet([]);
   fleet.sandboxKey = "acme.s.other";
   const toolbox = new Toolbox(fleet, { address: { tenant: "acme", scope: "session", session: "mine" } });
@@ -117,7 +117,7 @@ test("a job of another sandbox does not exist, and is not cancelled", async () =
   expect(fleet.cancelled).toEqual([]);
 });
 
-test("what the fleet throws is an answer", async () => {
+test("an error of the fleet becomes an answer", async () => {
   const fleet = new ScriptedFleet([]);
   fleet.submit = () => Promise.reject(new Error("Redis is away"));
   const answer = await new Toolbox(fleet, { address }).run({ kind: "list" }, { cancelled: never });

@@ -36,7 +36,7 @@ export async function checkBatchFile(file: string, labels: Labels): Promise<numb
   return count;
 }
 
-/** Reads the orders one at a time, so the whole file is never in memory. An order's own labels come before the common ones. */
+/** Reads the orders one at a time, so the whole file is never in memory. An order's own labels win over the common ones. */
 export async function* batchLines(file: string, labels: Labels): AsyncGenerator<BatchLine> {
   let index = 0;
   for await (const { number, text } of fileLines(file)) {

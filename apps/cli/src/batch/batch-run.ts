@@ -4,7 +4,7 @@ import { type BatchLine, batchLines } from "./batch-file.ts";
 import { type ResultLine, resultLine } from "./result-line.ts";
 import type { Selection } from "./selection.ts";
 
-/** A stopped batch is left after this long without a result: a running job may never end. */
+/** After a batch was stopped, waits this long for the next result: a running job may never end. */
 const stoppedMs = 60_000;
 
 type About = Omit<BatchLine, "order">;
@@ -29,7 +29,7 @@ export class BatchRun {
     this.#ended = new Uint8Array(lines.selection.total);
   }
 
-  /** A result of an earlier run. False: it counts already, or is of no job of this batch. */
+  /** Notes a result of an earlier run. False: it was noted before, or belongs to no job of this batch. */
   noteEarlier({ index }: ResultLine): boolean {
     const position = this.#lines.selection.positionOf(index);
     if (position === undefined || this.#before.has(position)) return false;
@@ -47,20 +47,20 @@ export class BatchRun {
 
   /** Ends when the batch is over, or when a stopped batch stays silent. */
   async *results(batch: DoorBatch): AsyncGenerator<ResultLine> {
-    let quiet: NodeJS.Timeout | undefined;
+    let timer: NodeJS.Timeout | undefined;
     let isLeft = false;
-    const heard = () => {
-      clearTimeout(quiet);
-      quiet = setTimeout(() => {
+    const restartTimer = () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => {
         isLeft = batch.cancelled;
         if (isLeft) batch.leave();
-        else heard();
+        else restartTimer();
       }, stoppedMs);
     };
-    heard();
+    restartTimer();
     try {
       for await (const end of batch.ends(this.#before)) {
-        heard();
+        restartTimer();
         const about = this.#open.get(end.position);
         if (!about) continue;
         this.#open.delete(end.position);
@@ -68,7 +68,7 @@ export class BatchRun {
         yield resultLine(about, end);
       }
     } finally {
-      clearTimeout(quiet);
+      clearTimeout(timer);
     }
     if (batch.cancelled && !isLeft) yield* this.#neverSubmitted(batch.prefix);
   }

@@ -76,8 +76,8 @@ export class BatchStatistics {
 
   #keepFailure({ id, line, tenant, session, value, text, outcome }: ResultLine, name: string): void {
     if (this.failures.length >= failuresKept) return;
-    const said = text ?? `${value.stdout ?? ""}${value.stderr ?? ""}`;
-    const tail = said === "" && "message" in outcome ? outcome.message : said.slice(-tailLength);
+    const output = text ?? `${value.stdout ?? ""}${value.stderr ?? ""}`;
+    const tail = output === "" && "message" in outcome ? outcome.message : output.slice(-tailLength);
     this.failures.push({ id, line, tenant, session, outcome: name, tail });
   }
 

@@ -1,7 +1,7 @@
 import { createReadStream } from "node:fs";
 import { Complaint } from "../complaint.ts";
 
-/** More than any job or result has. A file without newlines must not fill the memory. */
+/** Longer than the line of any job or result. Without a limit, a file without newlines would fill the memory. */
 const mostLineBytes = 256 * 1024 * 1024;
 const newline = 0x0a;
 
@@ -16,8 +16,8 @@ export interface FileLine {
 }
 
 /**
- * The lines of a file; never the whole file. Only a newline ends one: node:readline also splits at U+2028, which JSON has as it is.
- * `bytes`: of the file at most, for one that grows.
+ * Yields the lines of a file without holding all of it in memory. Only a newline ends a line: node:readline also splits at U+2028, which
+ * JSON does not escape. `bytes`: reads at most this many, for a file that grows meanwhile.
  */
 export async function* fileLines(path: string, bytes = Number.POSITIVE_INFINITY): AsyncGenerator<FileLine> {
   if (bytes === 0) return;

@@ -9,8 +9,8 @@ export interface StoredResult {
 }
 
 /**
- * The results of a file, in its order. Returns where the file has to end: at the beginning of a last line that its writer could not
- * finish, if there is one. A file with any other line is none of results, and is refused.
+ * Yields the results in a file, in its order. If the writer was killed within the last line, returns the byte at which that line begins,
+ * so that the caller can cut it off. Throws for a file with any other line.
  */
 export async function* readResults(
   path: string,

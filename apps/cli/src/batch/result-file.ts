@@ -16,11 +16,11 @@ export function resultsTo(terminal: Terminal): ResultSink {
 
 export const noResults: ResultSink = { add: async () => {}, close: async () => {} };
 
-/** A file that is added to. What an interrupted run left is kept, a last line it could not finish is not. No other file is changed. */
+/** Appends results to a file. Keeps those of an interrupted run, but for an incomplete last line. Refuses, and does not change, other files. */
 export class ResultFile implements ResultSink {
   readonly #file: FileHandle;
 
-  /** `onEarlier` gets each result that an earlier run of the same batch wrote. `prefix` is how the ids of its jobs begin. */
+  /** Calls `onEarlier` for each result that an earlier run of the same batch wrote. `prefix` begins the ids of its jobs. */
   static async open(
     path: string,
     prefix: string,

@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 
-/** Whether two paths lead to one file, also through a link. One that is not there is only the same under the same path. */
+/** Whether two paths lead to one file, also through a link. Missing files are the same only if their paths are equal. */
 export async function isSameFile(one: string, other: string): Promise<boolean> {
   if (one === other) return true;
   const [a, b] = await Promise.all(

@@ -16,7 +16,7 @@ export function everyLine(total: number): Selection {
   return { total, positionOf: (index) => (index < total ? index : undefined), check: () => {} };
 }
 
-/** The lines that failed or were lost in an earlier run, by the file of its results. The last result of a line counts; one that was cut off does not. */
+/** Selects the lines that failed or were lost in an earlier run, by its results file. A line's last complete result counts. */
 export async function failedLines(path: string, jobs: { file: string; total: number }): Promise<Selection> {
   const failed = new Map<number, { readonly tenant: string; readonly session: string }>();
   for await (const { line } of readResults(path)) {

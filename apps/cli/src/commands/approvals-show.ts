@@ -9,7 +9,7 @@ const options = {} as const;
 
 export const approvalsShow = command({
   name: "approvals show",
-  summary: "the whole of what a job would run that waits for an approval",
+  summary: "show all that a job would run that waits for an approval",
   positionals: ["JOB"],
   about: "Its secrets are masked. The first line is what `berth approve` takes.",
   examples: [{ line: "berth approvals show JOB", note: "" }],

@@ -7,7 +7,7 @@ import { spanText } from "../terminal/quantities.ts";
 import { table } from "../terminal/table.ts";
 
 const options = {} as const;
-/** Of what a job would run, on its line. */
+/** Characters of a job's preview in its row. */
 const shownLength = 100;
 
 export const approvals = command({
@@ -15,8 +15,8 @@ export const approvals = command({
   summary: "jobs that wait for an approval",
   positionals: ["[TENANT]"],
   about:
-    "A rule of a profile says which jobs need one: docs/policy.md. A job is refused when the rule's time limit passes. `berth approvals " +
-    "show` shows all that a job would run; `berth approve` and `berth refuse` decide, by what the first column has.",
+    "A rule of a profile decides which jobs need one: docs/policy.md. A job is refused when the rule's time limit passes. `berth approvals " +
+    "show` prints all that a job would run. `berth approve` and `berth refuse` take the first column.",
   examples: [
     { line: "berth approvals", note: "" },
     { line: "berth approvals acme --json", note: "with everything that they would run" },

@@ -52,7 +52,7 @@ const options = {
 } as const;
 type Values = OptionValues<typeof options>;
 
-const defaultPatience = "10m";
+const defaultOutage = "10m";
 const redrawMs = 500;
 
 export const batchRun = command({
@@ -62,9 +62,9 @@ export const batchRun = command({
   about: `A line is a job: {"tenant": "acme", "session": "s1", "request": {"kind": "exec", "command": "python3 main.py"}}
 An argv in place of the command runs without a shell. A line may have labels: {"labels": {"run": "7"}, …}
 Jobs of a tenant's session run in order, sessions and tenants side by side. All lines are checked before the first is submitted.
-Ctrl-C stops submitting; what was submitted goes on. The same --id (and --out) later brings what is missing and runs nothing twice.
-A gateway is given the whole batch, part by part. A connection to it that breaks is made again, also when the gateway restarted.
-A run that stops early prints the command that goes on with it. With --max-failures or --timeout every job that had not ended is
+Ctrl-C stops submitting; submitted jobs go on. The same --id (and --out) later runs what is missing, and runs nothing twice.
+A gateway gets the whole batch, part by part. The command reconnects when the connection breaks or the gateway restarts.
+A run that stops early prints the command that continues it. With --max-failures or --timeout every job that had not ended is
 cancelled, and has such a line in the results: --retry-failed runs those again.
 The exit code is 0 when all jobs succeeded, 1 when some did not, 69 when the fleet was away for too long, 124 when --timeout was over,
 130 when it was interrupted.`,
@@ -103,8 +103,8 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
   const { total } = selection;
   const door = await context.door();
   const jobs = new BatchRun({ file, labels, selection });
-  const { inFlight, patienceMs } = limits;
-  const batch = await door.batches.run({ id, orders: jobs.orders(), total, inFlight, patienceMs });
+  const { inFlight, outageMs } = limits;
+  const batch = await door.batches.run({ id, orders: jobs.orders(), total, inFlight, outageMs });
   const statistics = new BatchStatistics();
   const sink = await sinkOf(values.out, context, batch.prefix, (line) => {
     if (jobs.noteEarlier(line)) statistics.add(line);
@@ -190,11 +190,11 @@ function limitsOf(values: Values) {
     maxFailures: number("max-failures"),
     inFlight: number("in-flight"),
     timeoutMs: values.timeout === undefined ? undefined : durationMs("--timeout", values.timeout),
-    patienceMs: durationMs("--patience", values.patience ?? defaultPatience),
+    outageMs: durationMs("--patience", values.patience ?? defaultOutage),
   };
 }
 
-/** What is written must be none of the files that are read, and not each other. */
+/** Refuses an --out or --report that is one of the files to read, or the same file as the other. */
 async function refuseOverwriting(values: Values, { directory }: Context, jobs: string): Promise<void> {
   const { "retry-failed": earlier, out, report } = values;
   const at = (path: string | undefined) => (path === undefined ? undefined : resolve(directory, path));
@@ -280,7 +280,7 @@ async function printEnd({ terminal }: Context, summary: BatchSummary, ending: En
   }
   if (stopped !== undefined) terminal.note(`berth: the rest was cancelled: ${stopped}`);
   if (!goesOn) return;
-  terminal.note(`berth: what was submitted goes on. To bring the rest: ${resume}`);
+  terminal.note(`berth: submitted jobs go on. To run the rest: ${resume}`);
   terminal.note(`berth: to end it instead: berth batch cancel ${id}`);
 }
 

@@ -3,6 +3,7 @@ import type { Context } from "../context.ts";
 import { type Area, areas, type Check, type Finding } from "../doctor/finding.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { printable } from "../terminal/printable.ts";
+import { counted } from "../terminal/quantities.ts";
 import { oneOf } from "../values.ts";
 
 const options = {} as const;
@@ -40,7 +41,7 @@ async function run({ positionals }: Arguments<typeof options>, context: Context)
   const count = (state: Finding["state"]) => findings.filter((one) => one.state === state).length;
   const { ok, warn, bad } = { ok: count("ok"), warn: count("warn"), bad: count("bad") };
   if (terminal.json) await terminal.answer({ healthy: bad === 0, findings }, () => "");
-  else await terminal.line(`${ok} ok, ${warn} to know about, ${bad} bad`);
+  else await terminal.line(`${ok} ok, ${counted(warn, "warning")}, ${bad} bad`);
   return bad === 0 ? exitCodes.ok : exitCodes.failed;
 }
 

@@ -31,7 +31,7 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
   const [worker = ""] = positionals;
   const door = await context.door();
   if (!(await isThere(door, worker)))
-    throw new Complaint(`no worker ${worker} is there`, {
+    throw new Complaint(`no worker ${worker} is alive`, {
       code: "not-found",
       advice: ["`berth fleet --once` lists them"],
     });

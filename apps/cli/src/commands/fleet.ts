@@ -17,7 +17,7 @@ export const fleet = command({
   name: "fleet",
   summary: "workers and sandboxes, live",
   positionals: [],
-  about: "Like top; q or Ctrl-C quits.",
+  about: "Redraws like top; q or Ctrl-C quits.",
   examples: [
     { line: "berth fleet", note: "" },
     { line: "berth fleet --once", note: "as it is now" },
@@ -45,7 +45,7 @@ async function run({ values }: Arguments<typeof options>, context: Context): Pro
   }
   await showLive(context, everyMs, async () => {
     const snapshot = await look(door, limit);
-    return `${terminal.style("bold", door.address)}   ${new Date().toLocaleTimeString()}   q leaves\n${page(snapshot, terminal)}`;
+    return `${terminal.style("bold", door.address)}   ${new Date().toLocaleTimeString()}   q quits\n${page(snapshot, terminal)}`;
   });
   return exitCodes.ok;
 }

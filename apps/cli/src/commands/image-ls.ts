@@ -12,7 +12,7 @@ export const imageLs = command({
   name: "image ls",
   summary: "list the images that sandboxes of this machine were made of",
   positionals: [],
-  about: "PIN is the name that always means this very image; a profile may have it as `image`.",
+  about: "PIN is a name that always means exactly this image; a profile may have it as `image`.",
   examples: [{ line: "berth image ls", note: "" }],
   options,
   run,

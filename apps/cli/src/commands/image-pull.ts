@@ -22,13 +22,13 @@ export const imagePull = command({
 async function run({ positionals }: Arguments<typeof options>, context: Context): Promise<number> {
   const [image = ""] = positionals;
   const { terminal, interrupts } = context;
-  let toldMs = performance.now();
+  let printedMs = performance.now();
   const { id, pinned } = await (await hostImages(context)).ensure(image, {
     again: true,
     signal: interrupts.signal(),
     onPull: ({ doneBytes, totalBytes }) => {
-      if (performance.now() - toldMs < progressEveryMs) return;
-      toldMs = performance.now();
+      if (performance.now() - printedMs < progressEveryMs) return;
+      printedMs = performance.now();
       terminal.note(`berth: ${image}: ${byteSize(doneBytes)} of ${byteSize(totalBytes)}`);
     },
   });

@@ -18,6 +18,6 @@ export const keyRevoke = command({
 async function run({ positionals }: Arguments<typeof options>, context: Context): Promise<number> {
   const [id = ""] = positionals;
   if (!(await (await context.door()).keys.revoke(id))) throw notFound(`key ${id}`, "berth key ls");
-  await context.terminal.answer({ id, revoked: true }, () => `${id} opens nothing any more`);
+  await context.terminal.answer({ id, revoked: true }, () => `${id} is revoked`);
   return exitCodes.ok;
 }

@@ -18,7 +18,7 @@ export const ps = command({
   positionals: ["[TENANT]"],
   about:
     "Lists jobs that wait, run, or will be retried (scheduled). A job with --delay is listed once it is due;\n" +
-    "`berth why JOB` shows when that is. It searches the oldest 10,000 unfinished jobs of the fleet, also for one TENANT.",
+    "`berth why JOB` shows when that is. It searches the oldest 10,000 unfinished jobs of the TENANT, or of the fleet.",
   examples: [
     { line: "berth ps", note: "of all tenants, the oldest first" },
     { line: "berth ps acme", note: "of one" },

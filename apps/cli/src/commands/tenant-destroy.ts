@@ -36,7 +36,7 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
   }
   await context.terminal.answer(
     { tenant, destroyed: ids.length },
-    () => `${counted(ids.length, "sandbox")} of ${tenant} gone`,
+    () => `${counted(ids.length, "sandbox")} of ${tenant} destroyed`,
   );
   return exitCodes.ok;
 }

@@ -50,7 +50,6 @@ export async function changeGrants(
     throw new UsageError("--profile NAME, --pool NAME or --peer TENANT is needed");
   const list = { profiles: values.profile, pools: values.pool, peers: values.peer };
   const now = await (await context.door()).tenants[change](tenant, list);
-  const said = `${tenant} may use ${grantsText(now)}`;
-  await context.terminal.answer({ tenant, ...now }, () => said);
+  await context.terminal.answer({ tenant, ...now }, () => `${tenant} may use ${grantsText(now)}`);
   return exitCodes.ok;
 }

@@ -62,7 +62,7 @@ export async function* engineChecks(config: Config): AsyncGenerator<Finding> {
   yield* limits(info);
   yield* runtime(config.runtime ?? info.DefaultRuntime, runtimes, Components);
   yield* security(info.SecurityOptions ?? []);
-  yield await warmth(driver);
+  yield await warmPool(driver);
   yield* knobs({
     runtimes,
     securityOptions: info.SecurityOptions ?? [],
@@ -76,8 +76,8 @@ export async function* engineChecks(config: Config): AsyncGenerator<Finding> {
   });
 }
 
-/** Starts a container with this worker's settings. */
-async function warmth(driver: DockerDriver): Promise<Finding> {
+/** Starts a container with this worker's settings, and mounts a workspace in it. */
+async function warmPool(driver: DockerDriver): Promise<Finding> {
   const why = await driver.whyNotWarm();
   return why === undefined
     ? ok("a container can be given its workspace while it runs: new sandboxes start from the warm pool")
@@ -87,7 +87,7 @@ async function warmth(driver: DockerDriver): Promise<Finding> {
       );
 }
 
-/** An engine of cgroup v2 warns, in two wordings; of cgroup v1 the kernel's own files tell. */
+/** An engine on cgroup v2 warns, in one of two wordings. On cgroup v1 the kernel's files show it. */
 export function hasIoWeight(warnings: readonly string[]): boolean {
   if (warnings.some((warning) => /no (blkio weight|io\.weight) support/i.test(warning))) return false;
   const v1 = "/sys/fs/cgroup/blkio";
@@ -101,7 +101,7 @@ const throttles: Readonly<Record<string, RegExp>> = {
   diskWritesPerSecond: /io\.max \(wiops\)|throttle\.write_iops_device/,
 };
 
-/** The disk's limits that the engine warns it has not, in the words of either cgroup version. */
+/** The disk limits that the engine's warnings report as missing, in the wording of either cgroup version. */
 export function unthrottled(warnings: readonly string[]): string[] {
   return Object.entries(throttles).flatMap(([name, words]) =>
     warnings.some((warning) => words.test(warning)) ? [name] : [],

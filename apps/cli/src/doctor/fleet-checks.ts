@@ -26,8 +26,8 @@ export async function* fleetChecks(openDoor: () => Promise<Door>): AsyncGenerato
     for (const { id, health } of workers)
       if (health !== "ok")
         yield bad(
-          `${id} has no engine: ${health}`,
-          "look at the engine on that host; the worker goes on by itself",
+          `${id} cannot start sandboxes: ${health}`,
+          "look at the engine and the workspaces' disk on that host; the worker goes on by itself",
         );
     for (const { id, warmWhy } of workers)
       if (warmWhy !== "")
@@ -42,7 +42,10 @@ export async function* fleetChecks(openDoor: () => Promise<Door>): AsyncGenerato
       );
     for (const { id, disk } of workers)
       if (disk !== "ok")
-        yield bad(`${id}: ${disk}`, "make room on that host; berth ps shows whose files are there");
+        yield bad(
+          `${id}: ${disk}`,
+          "make room on that host; `berth ps --sandboxes` shows whose files are there",
+        );
     if (oldestWaitMs > longWaitMs)
       yield warn(
         `a sandbox with work has waited ${spanText(oldestWaitMs)} for a worker`,

@@ -20,9 +20,9 @@ export async function* gatewayChecks({ gatewayUrl: url, gatewayKey: key }: Confi
     const response = await calls.response("GET", "/healthz");
     yield ok(`a gateway answers at ${calls.address}`);
     // The Date header has whole seconds, so on average it is half a second behind.
-    const saidMs = Date.parse(response.headers.get("date") ?? "") + 500;
-    if (!Number.isNaN(saidMs))
-      yield clockFinding("gateway", "the gateway", saidMs - (beforeMs + Date.now()) / 2);
+    const gatewayMs = Date.parse(response.headers.get("date") ?? "") + 500;
+    if (!Number.isNaN(gatewayMs))
+      yield clockFinding("gateway", "the gateway", gatewayMs - (beforeMs + Date.now()) / 2);
     yield await readiness(url);
     await calls.json("GET", "/v1/schedules");
     yield ok(key === undefined ? "it asks for no key" : "BERTH_KEY opens it");
@@ -43,10 +43,13 @@ export async function* gatewayChecks({ gatewayUrl: url, gatewayKey: key }: Confi
 /** Asks once: "not ready" is a finding here, so do not retry. */
 async function readiness(url: string): Promise<Finding> {
   const response = await fetch(`${url.replace(/\/+$/, "")}/readyz`).catch(() => undefined);
-  const said = readyAnswer.safeParse(await response?.json().catch(() => undefined));
-  if (!said.success)
-    return warn("it does not say whether it is ready for work", "is BERTH_URL really a gateway of Berth's?");
-  const { ready, reasons } = said.data;
+  const answer = readyAnswer.safeParse(await response?.json().catch(() => undefined));
+  if (!answer.success)
+    return warn(
+      "its /readyz has no readable answer",
+      "check that BERTH_URL is the address of a Berth gateway",
+    );
+  const { ready, reasons } = answer.data;
   return ready
     ? ok("it is ready for work")
     : warn(

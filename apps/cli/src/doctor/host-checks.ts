@@ -62,10 +62,10 @@ function quotaHere(config: Config): Promise<QuotaChoice> {
 /** Whether this kernel allows user namespaces. Sandboxes cannot make any; the sandbox probes check that. */
 async function* userNamespaces(): AsyncGenerator<Finding> {
   const most = Number(await readFile("/proc/sys/user/max_user_namespaces", "utf8").catch(() => "0"));
-  const byAnybody = (
+  const forOrdinaryUsers = (
     await readFile("/proc/sys/kernel/unprivileged_userns_clone", "utf8").catch(() => "1")
   ).trim();
-  yield most > 0 && byAnybody !== "0"
+  yield most > 0 && forOrdinaryUsers !== "0"
     ? ok(
         "user namespaces can be made here, as a rootless engine needs; sandboxes are kept from it by seccomp",
       )

@@ -1,9 +1,9 @@
 import { type HttpCalls, path } from "./http-call.ts";
 
-/** Connections in a row that broke before the first byte. */
+/** Most connections in a row that may break before their first byte. */
 const mostFailures = 20;
 
-/** An artifact's bytes. A connection that breaks is made again behind the last byte: an artifact never changes. */
+/** An artifact's bytes. Resumes a broken connection after the last byte: an artifact never changes. */
 export async function httpArtifact(
   calls: HttpCalls,
   { id, tenant }: { readonly id: string; readonly tenant?: string | undefined },

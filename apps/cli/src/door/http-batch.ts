@@ -33,10 +33,10 @@ const pauseMs = 200;
 /**
  * A batch that a gateway runs.
  *
- *   orders ──part by part, each again until the gateway has it──▶ gateway ──results, again from the last one read──▶ reader
+ *   orders ──parts, each repeated until the gateway has it──▶ gateway ──results, resumed after the last one read──▶ reader
+ *
  * The gateway derives job ids from positions, so an order that is sent twice runs once. `cancel` stops the upload, then cancels
- * the jobs; `ends` still yields the results of what was sent.
- * the results of what had been sent still come.
+ * the jobs; `ends` still yields the results of the orders that were sent.
  */
 export class HttpBatch implements DoorBatch {
   readonly #calls: HttpCalls;
@@ -57,7 +57,7 @@ export class HttpBatch implements DoorBatch {
 
   /** Creates the batch, or finds it. */
   static async open(calls: HttpCalls, given: BatchToRun): Promise<HttpBatch> {
-    calls.outageMs = given.patienceMs;
+    calls.outageMs = given.outageMs;
     const opened = await sendPart(calls, given.id, { from: 0, more: true, lines: "" });
     if (opened.total !== undefined && opened.total !== given.total && opened.cancelledAtMs === undefined)
       throw new Complaint(`the batch ${given.id} has ${opened.total} jobs there, not ${given.total}`, {
@@ -189,14 +189,14 @@ export class HttpBatch implements DoorBatch {
       signal,
     });
     let timer: NodeJS.Timeout | undefined;
-    const heard = () => {
+    const restartTimer = () => {
       clearTimeout(timer);
       timer = setTimeout(() => over.abort(new Quiet()), quietMs);
     };
-    heard();
+    restartTimer();
     try {
       for await (const line of ndjsonLines<ResultsLine>(body ?? ReadableStream.from([]))) {
-        heard();
+        restartTimer();
         yield line;
       }
     } catch (error) {

@@ -12,12 +12,12 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
   /** Safe to retry on a broken connection or an unavailable gateway. Default: true for GET and DELETE. */
   readonly repeatable?: boolean;
-  /** Called before it is sent again when it may have been carried out already. */
+  /** Called before a retry if the gateway may have carried out the first try. */
   readonly onLost?: () => void;
 }
 
-/** Retries of a request that the gateway answers with Retry-After. */
-const patience = 8;
+/** Most times that a request is sent while the gateway answers with Retry-After. */
+const mostTries = 8;
 const longestPauseMs = 5_000;
 const firstPauseMs = 200;
 /** Codes of a broken connection, of a proxy without its gateway, and of a gateway without its Redis. */
@@ -29,7 +29,7 @@ const away = new Set([
 /** Failures after which the caller cannot know whether the gateway carried the call out. */
 const lost = new Set(["gateway-unreachable", "redis-unreachable", "http-502", "http-504"]);
 
-/** Requests to one gateway. What it refuses is a Complaint with its own sentence and code. */
+/** Requests to one gateway. A refusal is thrown as a Complaint with the gateway's sentence and code. */
 export class HttpCalls {
   readonly address: string;
   readonly #base: URL;
@@ -47,7 +47,7 @@ export class HttpCalls {
 
   /** The JSON of the answer; undefined for an empty body. */
   async json<T>(method: string, path: string, options: CallOptions = {}): Promise<T> {
-    const text = await this.#patiently(method, options, async () => {
+    const text = await this.#withRetries(method, options, async () => {
       const response = await this.#answered(method, path, options);
       return response.text().catch((error: unknown) => {
         throw this.#unreachable(error);
@@ -77,7 +77,7 @@ export class HttpCalls {
   }
 
   response(method: string, path: string, options: CallOptions = {}): Promise<Response> {
-    return this.#patiently(method, options, () => this.#answered(method, path, options));
+    return this.#withRetries(method, options, () => this.#answered(method, path, options));
   }
 
   get closed(): boolean {
@@ -89,7 +89,7 @@ export class HttpCalls {
     this.#closed.abort();
   }
 
-  async #patiently<T>(method: string, options: CallOptions, call: () => Promise<T>): Promise<T> {
+  async #withRetries<T>(method: string, options: CallOptions, call: () => Promise<T>): Promise<T> {
     const { repeatable = method === "GET" || method === "DELETE" } = options;
     let failedMs: number | undefined;
     for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
@@ -115,7 +115,7 @@ export class HttpCalls {
         return response;
       }
       const pauseMs = Number(response.headers.get("retry-after") ?? Number.NaN) * 1_000;
-      if (![429, 503].includes(response.status) || Number.isNaN(pauseMs) || tries >= patience)
+      if (![429, 503].includes(response.status) || Number.isNaN(pauseMs) || tries >= mostTries)
         throw await refusal(response);
       if (mayBeDone(await refusal(response))) options.onLost?.();
       await sleep(Math.min(pauseMs, longestPauseMs), undefined, { signal: this.#closed.signal });

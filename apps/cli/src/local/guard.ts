@@ -13,23 +13,23 @@ import { z } from "zod";
 /** Redis writes its append-only file to disk before it exits. */
 const redisEndsMs = 30_000;
 
-const estate = z.object({
+const leftovers = z.object({
   redis: z.object({ pid: z.number(), socket: z.string() }).optional(),
   /** A temporary directory of the fleet, to remove. */
   directory: z.string().optional(),
 });
 
-export type Estate = z.infer<typeof estate>;
+export type Leftovers = z.infer<typeof leftovers>;
 
 if (import.meta.main) {
-  const { redis, directory } = estate.parse(JSON.parse(process.argv[2] ?? "{}"));
+  const { redis, directory } = leftovers.parse(JSON.parse(process.argv[2] ?? "{}"));
   for await (const _ of process.stdin);
   if (redis) await endRedis(redis);
   if (directory !== undefined) await rm(directory, { recursive: true, force: true, maxRetries: 3 });
 }
 
 /** Stops Redis through its socket, not by a signal: the pid may belong to another program by now. */
-async function endRedis({ pid, socket }: NonNullable<Estate["redis"]>): Promise<void> {
+async function endRedis({ pid, socket }: NonNullable<Leftovers["redis"]>): Promise<void> {
   const giveUpAtMs = performance.now() + redisEndsMs;
   while (isAlive(pid) && performance.now() < giveUpAtMs) {
     if (await shutDown(socket)) return;

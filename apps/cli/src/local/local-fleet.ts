@@ -7,7 +7,7 @@ import { Fault } from "@berth/protocol";
 import { checkRedis, connectRedis, type Redis } from "@berth/redis";
 import type { Config } from "../config.ts";
 import { type ChildOptions, LocalChild } from "./child.ts";
-import type { Estate } from "./guard.ts";
+import type { Leftovers } from "./guard.ts";
 import { secretsEnvironment } from "./secrets-key.ts";
 
 export interface LocalFleetOptions {
@@ -32,7 +32,7 @@ export interface LocalFleetOptions {
  * Runs Redis, workers and a gateway on this machine as separate processes. They end with this process, however it ends:
  *
  *   stop()              workers and gateway are stopped, then Redis, then the guard
- *   this process dies   workers and gateway see the end of their IPC channel and stop; the guard then stops Redis
+ *   this process dies   workers and gateway notice the end of their IPC channel and stop; the guard then stops Redis
  */
 export class LocalFleet {
   readonly redisUrl: string;
@@ -94,9 +94,9 @@ export class LocalFleet {
     await starting;
   }
 
-  #startGuard(estate: Estate): void {
+  #startGuard(leftovers: Leftovers): void {
     const { directory, temporary } = this.#options;
-    const whole: Estate = temporary ? { ...estate, directory } : estate;
+    const whole: Leftovers = temporary ? { ...leftovers, directory } : leftovers;
     if (this.#stopped || Object.keys(whole).length === 0) return;
     const args = [...process.execArgv, besideUs("guard"), JSON.stringify(whole)];
     this.#guard = spawn(process.execPath, args, {

@@ -70,8 +70,8 @@ export class Terminal {
   /** Prints one value: with --json as JSON, else as text. */
   async answer(value: unknown, text: () => string): Promise<void> {
     if (this.json) return this.line(JSON.stringify(value, null, this.columns === undefined ? 0 : 2));
-    const said = text();
-    if (said !== "") await this.line(said);
+    const plain = text();
+    if (plain !== "") await this.line(plain);
   }
 }
 

@@ -81,8 +81,8 @@ export class BatchTracker {
 
   async #noteEnd(id: string, index: number, key: string, result: JobResult): Promise<void> {
     const failed = !isSuccess(result.outcome);
-    const said = await this.#parts.batches.noteEnd(id, { index, key, failed });
-    if (said === "over") this.#parts.log.info({ event: "batch.finished", batch: id });
+    const answer = await this.#parts.batches.noteEnd(id, { index, key, failed });
+    if (answer === "over") this.#parts.log.info({ event: "batch.finished", batch: id });
   }
 
   async #look(): Promise<void> {

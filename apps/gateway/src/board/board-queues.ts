@@ -14,12 +14,12 @@ import { LRUCache } from "lru-cache";
 
 /** Refresh interval of the board, only while a page is open. */
 const freshMs = 3_000;
-/** Sandboxes shown because they were used lately. The dashboard asks each queue it shows half a dozen things every few seconds. */
+/** Bounds the recently used sandboxes. The dashboard sends about six requests for each queue it shows, every few seconds. */
 const recentMost = 20;
-/** Sandboxes shown because a page asked for their tenant. */
+/** Bounds the sandboxes that are shown because an admin searched for their tenant. */
 const foundMost = 30;
 const foundKeptMs = 600_000;
-/** Looked through for a tenant's sandboxes. */
+/** Bounds the sandboxes that one search adds. */
 const sandboxesPerTenant = 10;
 
 interface Shown {
@@ -29,8 +29,8 @@ interface Shown {
 }
 
 /**
- * The queues the dashboard shows: offers, schedule, dead letters, and the sandboxes that were used lately or asked for. They
- * come and go; all of them would be as many as there are tenants. Bull Board only reads them: what is changed is done in `changes.ts`.
+ * The queues that the dashboard shows: offers, schedule, dead letters, and the sandboxes that were used lately or searched for.
+ * Showing all sandboxes would mean as many queues as there are tenants. Bull Board only reads them; `changes.ts` handles changes.
  */
 export class BoardQueues {
   readonly #redis: Redis;
@@ -40,10 +40,10 @@ export class BoardQueues {
   readonly #found = new LRUCache<SandboxKey, true>({ max: foundMost, ttl: foundKeptMs });
   #known = 0;
   #atMs = Number.NEGATIVE_INFINITY;
-  /** What is under way: pages that ask meanwhile wait for it, too. */
-  #look: Promise<void> | undefined;
-  /** Counts what changes the wanted ones; a look that began before does not count. */
-  #changes = 0;
+  /** The refresh in progress. Requests that come meanwhile wait for it. */
+  #refresh: Promise<void> | undefined;
+  /** Counts the searches. A refresh during which it grows starts again. */
+  #searches = 0;
   #isClosed = false;
 
   constructor(redis: Redis, berth: Berth, options: { readonly isReadOnly: boolean }) {
@@ -52,59 +52,59 @@ export class BoardQueues {
     this.#isReadOnly = options.isReadOnly;
   }
 
-  /** The shown queues now; looks again when the last look was a while ago. */
+  /** The queues to show, refreshed if the last refresh is older than `freshMs`. */
   async adapters(): Promise<BullMQAdapter[]> {
     if (performance.now() - this.#atMs > freshMs) {
-      this.#look ??= this.#lookAgain().finally(() => {
-        this.#look = undefined;
+      this.#refresh ??= this.#refreshQueues().finally(() => {
+        this.#refresh = undefined;
       });
-      await this.#look;
+      await this.#refresh;
     }
     return [...this.#shown.values()].map(({ adapter }) => adapter);
   }
 
-  /** Which sandboxes those are, for people. */
+  /** One line about which sandboxes are shown. */
   get summary(): string {
     const shown = this.sandboxes.length;
     if (shown >= this.#known) return `All ${shown} sandboxes`;
     return `${shown} of ${this.#known} sandboxes: the ${recentMost} used last, and those found by tenant`;
   }
 
-  /** Whose sandboxes are shown, by sandbox. */
+  /** Keys of the sandboxes that are shown. */
   get sandboxes(): readonly SandboxKey[] {
     return [...this.#shown.values()].flatMap(({ queueId }) =>
       queueId.kind === "sandbox" ? [queueId.key] : [],
     );
   }
 
-  /** What is shown under a name; undefined if nothing is. */
+  /** The queue that is shown under a name; undefined if there is none. */
   queueIdOf(name: string): BoardQueueId | undefined {
     return this.#shown.get(name)?.queueId;
   }
 
-  /** Shows a tenant's sandboxes for a while. Gives the name of the one that was used last. */
+  /** Shows a tenant's sandboxes for ten minutes. Returns the name of the one that was used last. */
   async find(tenant: string): Promise<string | undefined> {
     const isName = tenant === sharedOwner || tenantId.safeParse(tenant).success;
     if (!isName) return undefined;
     const known = await this.#berth.sandboxes({ tenant, limit: sandboxesPerTenant });
     for (const { key } of known) this.#found.set(key, true);
     this.#atMs = Number.NEGATIVE_INFINITY;
-    this.#changes++;
+    this.#searches++;
     return known[0] && labelOf({ kind: "sandbox", key: known[0].key });
   }
 
   close(): void {
     this.#isClosed = true;
-    this.#arrange([]);
+    this.#setShown([]);
   }
 
-  async #lookAgain(): Promise<void> {
+  async #refreshQueues(): Promise<void> {
     for (;;) {
-      const before = this.#changes;
+      const before = this.#searches;
       const queueIds = await this.#wanted();
       if (this.#isClosed) return;
-      if (this.#changes !== before) continue;
-      this.#arrange(queueIds);
+      if (this.#searches !== before) continue;
+      this.#setShown(queueIds);
       this.#atMs = performance.now();
       return;
     }
@@ -130,7 +130,7 @@ export class BoardQueues {
     ];
   }
 
-  #arrange(queueIds: readonly BoardQueueId[]): void {
+  #setShown(queueIds: readonly BoardQueueId[]): void {
     const wanted = new Map(queueIds.map((queueId) => [labelOf(queueId), queueId]));
     for (const [label, { close }] of this.#shown) {
       if (wanted.has(label)) continue;
@@ -155,7 +155,7 @@ export class BoardQueues {
   }
 }
 
-/** All sandboxes' queues have the same name in BullMQ; on the board each has the one it is shown under. */
+/** All sandboxes' queues have the same name in BullMQ. On the board each has a name of its own. */
 class BoardQueueAdapter extends BullMQAdapter {
   readonly #name: string;
   readonly #queueId: BoardQueueId;
@@ -195,7 +195,7 @@ const descriptions = {
     "One sandbox's own queue. What did not succeed is under Failed for a day; its last lines are under Logs. Retry runs it again, under a new id.",
 } as const;
 
-/** The board groups by what is before the colon. */
+/** The board groups queues by the part of the name before the colon. */
 function labelOf(queueId: BoardQueueId): string {
   switch (queueId.kind) {
     case "offers":

@@ -4,14 +4,14 @@ import type { Redis } from "@berth/redis";
 
 const keptSeconds = 12 * 3_600;
 const cookieName = "berth_board";
-/** Browsers take it only from this very host, over TLS and for all paths: no other subdomain sets or shadows it. */
+/** Browsers accept such a cookie only from this host, over TLS and for all paths, so no other subdomain can set or shadow it. */
 const hostOnly = "__Host-";
 
-/** Who is logged in to the dashboard. The cookie is a secret of 32 bytes; Redis knows it by its hash, so that any gateway does. */
+/** Logins of the dashboard. The cookie is a secret of 32 bytes. Redis has its hash, so a login holds at every gateway. */
 export class BoardSessions {
   readonly #logins: BoardLogins;
   readonly #secure: boolean;
-  /** The configured key by its hash: another one ends what this one began. */
+  /** Names the configured admin key by its hash, so that replacing the key ends its logins. */
   readonly #configured: string;
 
   constructor(
@@ -23,7 +23,7 @@ export class BoardSessions {
     this.#configured = `admin ${digest(`board ${adminKey}`)}`;
   }
 
-  /** Gives the header that sets the cookie. */
+  /** Returns the header that sets the cookie. */
   async begin(keyId: string): Promise<string> {
     const secret = randomBytes(32).toString("base64url");
     const of = keyId === "admin" ? this.#configured : keyId;
@@ -40,14 +40,14 @@ export class BoardSessions {
     return of?.startsWith("admin ") || of === "admin" ? undefined : of;
   }
 
-  /** Gives the header that removes the cookie. */
+  /** Returns the header that removes the cookie. */
   async end(header: string | undefined): Promise<string> {
     const secret = this.#secretIn(header);
     if (secret !== undefined) await this.#logins.end(digest(secret));
     return this.#cookie("", 0);
   }
 
-  /** Strict: no other site's link, form or frame brings it along. */
+  /** SameSite=Strict: a browser does not send it with links, forms or frames of other sites. */
   #cookie(value: string, maxAge: number): string {
     const place = this.#secure ? "Path=/; Secure" : "Path=/board";
     return `${this.#name}=${value}; ${place}; Max-Age=${maxAge}; HttpOnly; SameSite=Strict`;

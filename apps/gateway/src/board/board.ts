@@ -18,12 +18,12 @@ import { boardPage, boardPolicy, boardProblem, findPage, loginPage } from "./pag
 
 const loginsPerSecond = 2;
 const loginBytes = 2_000;
-/** The form itself, and the dashboard's published scripts. By route, not by address: an address can be spelled in many ways. */
-const unguarded = new Set(["/board/login", "/board/static/*"]);
+/** Routes that need no login. By route, not by URL: a URL can be spelled in many ways. */
+const openRoutes = new Set(["/board/login", "/board/static/*"]);
 
 /**
- * Bull Board at /board, for admins. A key is exchanged for a cookie that no other site's page can bring along; what changes
- * something must also come from a page of this very origin. Without keys it is open to this machine, as all else is.
+ * Bull Board at /board, for admins. Login exchanges an admin key for a cookie that browsers send only from the board's own pages.
+ * Every request that is not a GET must also have this gateway's Origin. Without keys, programs of this machine need no login.
  */
 export class Board {
   readonly #parts: Parts;
@@ -104,10 +104,10 @@ export class Board {
 
   async #guard(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
     const { method, headers, routeOptions } = request;
-    // Not `no-referrer`: a browser then sends a form's Origin as null, and we could not tell our own page from another's.
+    // Not `no-referrer`: a browser then sends a form's Origin as null, so the board's own pages would be refused too.
     void reply.header("content-security-policy", boardPolicy).header("referrer-policy", "same-origin");
     if (method !== "GET") refuseCrossOrigin(headers.host ?? "", headers.origin, headers["sec-fetch-site"]);
-    if (unguarded.has(routeOptions.url ?? "")) return undefined;
+    if (openRoutes.has(routeOptions.url ?? "")) return undefined;
     const actor = await this.#actor(request);
     if (actor === undefined) return askToLogIn(request, reply);
     request.principal = { ...request.principal, id: actor, role: "admin" };
@@ -180,7 +180,7 @@ function isBullApi({ routeOptions }: FastifyRequest): boolean {
   return routeOptions.url?.startsWith("/board/api/") ?? false;
 }
 
-/** One of the addresses at which Bull Board answers with its page. */
+/** Whether the route is one of those that Bull Board answers with its page. */
 function isBullPage({ routeOptions }: FastifyRequest): boolean {
   const { url = "" } = routeOptions;
   return /^\/board\/?(?:$|queue\/|job-schedulers$|metrics-history$)/.test(url);

@@ -9,11 +9,11 @@ import { boardProblem } from "./pages.ts";
 
 export interface BullBoard {
   readonly plugin: FastifyPluginCallback;
-  /** Exactly these from now on. `summary` is in the strip above them. */
+  /** Replaces the queues. `summary` appears in the strip above them. */
   show(adapters: readonly BullMQAdapter[], summary: string): void;
 }
 
-/** Bull Board itself, as we want it. */
+/** Bull Board with Berth's settings. */
 export function bullBoard(): BullBoard {
   const adapter = new FastifyAdapter();
   // Bull Board reads it anew for each page.

@@ -19,8 +19,8 @@ export interface ChangesParts {
 }
 
 /**
- * What the dashboard may change: it runs jobs again that did not succeed, each through the client under a new id. Bull Board's own
- * handlers know only BullMQ. They would take jobs out of their queues without a terminal record, so no changing request reaches them.
+ * The only change that the dashboard may make: it runs jobs again that did not succeed, each through the client under a new id. Bull
+ * Board's own handlers would remove jobs from their queues without a terminal record, so no changing request reaches them.
  */
 export class Changes {
   readonly #parts: ChangesParts;
@@ -69,7 +69,7 @@ export class Changes {
     return id;
   }
 
-  /** One after the other, in the order of their ends: jobs of a session keep theirs. Cancelled ones are run again one by one only. */
+  /** Runs jobs again in the order of their ends, so that a session keeps its order. Leaves out cancelled jobs. */
   async #allAgain(queueId: BoardQueueId, queueName: string, request: FastifyRequest) {
     const { berth, audit } = this.#parts;
     const { ids, others } = await this.#failedOf(queueId);
@@ -80,7 +80,7 @@ export class Changes {
         await (queueId.kind === "dead" ? berth.deadLetters.redrive(id) : berth.jobs.redrive(id));
         retried++;
       } catch (error) {
-        // One that cannot be run again hinders no other; a limit or a Redis that is away stops all.
+        // Skip a job that cannot be run again. A limit, or a Redis that is away, ends the loop.
         if (isFault(error, "not-redrivable")) continue;
         trouble = error;
         break;

@@ -61,7 +61,7 @@ const hiding = `
 button[class^="trigger-"]:has(>.lucide-ellipsis-vertical),
 [role="menuitem"]:has(>:is(.lucide-pause,.lucide-play)){display:none}`;
 
-/** What Bull Board's own script shows of a failure. */
+/** A failure with the two fields that Bull Board's script shows. */
 export function boardProblem(failure: Failure, requestId?: string): object {
   return { ...problemBody(failure, requestId), error: failure.title, message: failure.detail };
 }

@@ -18,7 +18,7 @@ export interface BodyHold {
 export interface BodyOwner {
   /** The tenant, over all its keys; without a tenant, the key. */
   readonly id: string;
-  /** Absent: its key's, which no tenant's ceiling bounds. */
+  /** Absent for an admin key, which no tenant's ceiling bounds. */
   readonly tenant?: string | undefined;
   /** The tenant's ceiling `bodyBytes`; 0 is none. */
   readonly most: number;

@@ -79,7 +79,7 @@ export function makeServer(parts: ServerParts): FastifyInstance {
   });
   // Beyond this, Node closes new connections without reading.
   app.server.maxConnections = config.maxConnections;
-  // Node would close the socket without an answer.
+  // Without a listener Node closes the socket of a CONNECT request without an answer.
   app.server.on("connect", (_, socket) => endWith(socket as Socket, "method-not-allowed"));
   app.decorateRequest("principal", null as unknown as Principal);
   app.decorateRequest("callerAddress", "");

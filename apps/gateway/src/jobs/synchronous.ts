@@ -14,7 +14,7 @@ import { resultFor, whyFor } from "./redaction.ts";
 import { submitTraced } from "./submit-traced.ts";
 
 /** Fires when the wait is over, the connection closes, or the gateway stops. Undefined: do not wait. */
-export function patience(
+export function waitSignal(
   { stopping }: Pick<Parts, "stopping">,
   gone: AbortSignal,
   maxMs: number,

@@ -20,17 +20,17 @@ export interface AuthenticateOptions {
 }
 
 /** Cache time of a key: a revoked key works for at most this long. */
-const believedMs = 2_000;
-const maxBelieved = 10_000;
-/** Revoking the last key, or its expiry, does not reopen the gateway. */
+const cachedMs = 2_000;
+const maxCached = 10_000;
+/** Advice for 401 answers. The gateway stays closed when the last key is revoked or expires. */
 const whenAllAreLost = "if every key is lost, set BERTH_ADMIN_KEY and restart the gateway";
 
 /** Identifies the caller by `Authorization: Bearer`. */
 export class Authenticator {
   readonly #keys: ApiKeys;
   readonly #options: AuthenticateOptions;
-  readonly #believed = new LRUCache<string, ApiKey>({ max: maxBelieved, ttl: believedMs });
-  readonly #ceilings = new LRUCache<TenantId, Ceilings>({ max: maxBelieved, ttl: believedMs });
+  readonly #cachedKeys = new LRUCache<string, ApiKey>({ max: maxCached, ttl: cachedMs });
+  readonly #ceilings = new LRUCache<TenantId, Ceilings>({ max: maxCached, ttl: cachedMs });
   readonly #rates = new TokenBuckets();
   #open: { readonly is: boolean; readonly untilMs: number } = { is: false, untilMs: 0 };
 
@@ -64,7 +64,7 @@ export class Authenticator {
     if (!this.#options.loopbackOnly || this.#options.adminKey !== undefined) return false;
     const now = performance.now();
     if (now > this.#open.untilMs) {
-      this.#open = { is: !(await this.#keys.everMade()), untilMs: now + believedMs };
+      this.#open = { is: !(await this.#keys.everMade()), untilMs: now + cachedMs };
     }
     return this.#open.is;
   }
@@ -72,7 +72,7 @@ export class Authenticator {
   /** Clears the cache after this gateway made or revoked a key. */
   forget(): void {
     this.#open = { is: false, untilMs: 0 };
-    this.#believed.clear();
+    this.#cachedKeys.clear();
   }
 
   /** Accepts an admin key from the board's login form, where a browser cannot send a header. */
@@ -91,7 +91,7 @@ export class Authenticator {
     const { adminKey, bodyBytes, rate, sessionsAccess } = this.#options;
     if (adminKey !== undefined && sameSecret(token, adminKey))
       return { id: "admin", role: "admin", bodyBytes };
-    const key = this.#believed.get(token) ?? (await this.#look(token));
+    const key = this.#cachedKeys.get(token) ?? (await this.#look(token));
     const limit = key.rate ?? (key.role === "tenant" ? rate : undefined);
     return {
       id: key.id,
@@ -122,7 +122,7 @@ export class Authenticator {
   async #look(token: string): Promise<ApiKey> {
     const key = await this.#keys.find(token);
     if (!key) throw unauthorized(`this key is not known, or no longer good; ${whenAllAreLost}`);
-    this.#believed.set(token, key);
+    this.#cachedKeys.set(token, key);
     void this.#keys.noteUse(key).catch(() => {});
     return key;
   }

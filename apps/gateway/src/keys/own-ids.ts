@@ -9,7 +9,7 @@ export function storedId({ tenant }: Principal, chosen: string): string {
   return tenant === undefined ? chosen : ownedId(tenant, chosen);
 }
 
-/** The stored ids that the caller's id may mean: first its own, then what others made for its tenant. */
+/** The stored ids that the caller's id may mean: first one that the key submitted, then one of its tenant that an admin key or a Redis client submitted. */
 export function storedIds(principal: Principal, named: string): readonly string[] {
   return [...new Set([storedId(principal, named), named])];
 }

@@ -61,7 +61,7 @@ export function agentFor({ agent: own }: Principal, named: string | undefined): 
   return own;
 }
 
-/** With BERTH_GATEWAY_SESSIONS=admin a tenant's key has no way to list or destroy sessions, by whatever door. */
+/** With BERTH_GATEWAY_SESSIONS=admin no route lets a tenant key list or destroy sessions. */
 export function refuseSessions({ sessionsAccess }: Principal, what: "list" | "destroy"): void {
   if (sessionsAccess !== "admin") return;
   throw new Problem(
@@ -70,7 +70,7 @@ export function refuseSessions({ sessionsAccess }: Principal, what: "list" | "de
   );
 }
 
-/** Every door that takes an order asks this: a job of kind `destroy` is the same as the call that destroys a session. */
+/** Every route that takes an order calls this: a job of kind `destroy` is the same as the call that destroys a session. */
 export function refuseDestroy(principal: Principal, { kind }: { readonly kind: string }): void {
   if (kind === "destroy") refuseSessions(principal, "destroy");
 }

@@ -105,7 +105,9 @@ export function approvalRoutes({ berth, audit }: Parts): AnyRoute[] {
       params,
       body: z.strictObject({
         reason: z.string().max(1_000).default("").describe("the tenant reads it"),
-        digest: digest.optional().describe("of what was seen; absent: whatever it would run"),
+        digest: digest
+          .optional()
+          .describe("of what was seen; when absent, the job is refused with any content"),
       }),
       answers: { 200: { about: "It ends", schema: decision } },
     },

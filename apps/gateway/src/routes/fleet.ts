@@ -91,7 +91,7 @@ export function fleetRoutes({ berth, audit }: Parts): AnyRoute[] {
       method: "POST",
       path: "/v1/fleet/workers/:worker/drain",
       tag: "fleet",
-      summary: "Tell a worker to take no more, finish what runs, and leave",
+      summary: "Drain a worker: it takes no more jobs, finishes what runs, and exits",
       access: "admin",
       params: z.object({ worker: workerId }),
       answers: { 202: { about: "The worker was asked to drain" } },

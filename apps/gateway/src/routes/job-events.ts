@@ -30,12 +30,12 @@ export function jobEventRoutes(parts: Parts): AnyRoute[] {
       access: "key",
       params: jobParams,
       query: z.strictObject({
-        after: eventId.optional().describe("as Last-Event-ID, for those who cannot send it"),
+        after: eventId.optional().describe("as Last-Event-ID, for clients that cannot send the header"),
       }),
       headers: z.object({ "last-event-id": eventId.optional() }),
       answers: {
         200: { about: "The events", type: "text/event-stream" },
-        204: { about: "The last event has been seen; do not come back" },
+        204: { about: "No event follows the given one; do not reconnect" },
       },
     },
     async ({ params, query, headers, principal, reply }) => {

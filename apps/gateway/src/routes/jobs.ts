@@ -9,7 +9,7 @@ import { afterWait, findJob, viewFor } from "../jobs/own-jobs.ts";
 import { whyFor } from "../jobs/redaction.ts";
 import { draftOf, idempotentId, type SubmissionHeaders, submissionHeaders } from "../jobs/submission.ts";
 import { submitTraced } from "../jobs/submit-traced.ts";
-import { ended, patience } from "../jobs/synchronous.ts";
+import { ended, waitSignal } from "../jobs/synchronous.ts";
 import { type Principal, tenantFor } from "../keys/principal.ts";
 import type { Parts } from "../parts.ts";
 import { type JobView, jobView, maxOrders, type Order, order, orders, whyView } from "../schemas/job.ts";
@@ -29,7 +29,7 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
       .min(0)
       .max(parts.config.maxWaitMs / 1_000)
       .default(0)
-      .describe("seconds to wait for the result; what is not finished by then is answered as it is"),
+      .describe("seconds to wait for the result; a job that has not ended by then is answered as it is"),
   });
 
   const submit = route(
@@ -46,7 +46,7 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
       items: { schema: order, max: maxOrders },
       answers: {
         200: { about: "All finished while this request waited", schema: answer },
-        202: { about: "Accepted; Location is where to look", schema: answer },
+        202: { about: "Accepted; Location has the job", schema: answer },
       },
     },
     async ({ body, query, headers, principal, signal }) => {
@@ -71,7 +71,7 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
         });
       }
       await work.finish();
-      const until = patience(parts, signal, query.wait * 1_000);
+      const until = waitSignal(parts, signal, query.wait * 1_000);
       if (until) wait.endWith(until);
       const views = await Promise.all(
         jobs.map(async (job) => {
@@ -121,7 +121,7 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
       answers: { 200: { about: "The job", schema: jobView } },
     },
     async ({ params, query, principal, signal }) => {
-      const until = patience(parts, signal, query.wait * 1_000);
+      const until = waitSignal(parts, signal, query.wait * 1_000);
       using _ = until && parts.waits.take(principal);
       const job = await findJob(berth, params.id, principal);
       if (!until || job.result) return { status: 200, body: viewFor(principal, job) };
@@ -157,7 +157,7 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
       method: "GET",
       path: "/v1/jobs/:id/why",
       tag: "jobs",
-      summary: "Why a job is where it is",
+      summary: "Why a job waits, or how it ended",
       access: "key",
       params: jobParams,
       answers: { 200: { about: "The reasons, the most important first", schema: whyView } },
@@ -199,8 +199,8 @@ export function jobRoutes(parts: Parts): AnyRoute[] {
     if (acceptedAtMs === undefined)
       return viewFor(principal, await afterWait(berth, await findJob(berth, id, principal), result));
     const state = "finished";
-    const said = names === undefined ? {} : { names };
-    return viewFor(principal, { id, tenant, session, ...said, kind, sandbox, state, acceptedAtMs, result });
+    const given = names === undefined ? {} : { names };
+    return viewFor(principal, { id, tenant, session, ...given, kind, sandbox, state, acceptedAtMs, result });
   }
 
   return [submit, list, look, cancel, why];

@@ -12,7 +12,7 @@ import type { Parts } from "../parts.ts";
 const addressHeaders = submissionHeaders.omit({ "idempotency-key": true }).extend({
   "berth-tenant": headerText(givenTenant).optional().describe("whose sandbox; an admin key has to name one"),
   "berth-session": headerText(givenSession).optional().describe("its calls run in order; default: main"),
-  "berth-scope": scope.optional().describe("who shares the sandbox; when absent: the tenant's default"),
+  "berth-scope": scope.optional().describe("which jobs share the sandbox; when absent: the tenant's default"),
   "berth-agent": headerText(givenAgent).optional().describe("agent that the jobs belong to"),
   "berth-profile": profileName.optional().describe("one that the tenant was granted"),
   "berth-pool": poolName.optional().describe("one that the tenant was granted"),
@@ -46,7 +46,7 @@ export function mcpRoutes(parts: Parts): AnyRoute[] {
       summary: "A sandbox as tools of the Model Context Protocol",
       about:
         "Streamable HTTP without sessions, protocol revisions 2026-07-28 and 2025-11-25 and before. The headers choose the sandbox, so " +
-        "that a model cannot. Answers are JSON, or server-sent events when there is progress to tell. docs/mcp.md has the set-up of clients.",
+        "that a model cannot. Answers are JSON, or server-sent events when there is progress to report. docs/mcp.md has the set-up of clients.",
       access: "key",
       headers: addressHeaders,
       body: message,

@@ -77,7 +77,7 @@ export function profileRoutes({ berth, audit }: Parts): AnyRoute[] {
       tag: "profiles",
       summary: "Replace a live layer",
       about:
-        "As a whole, or not at all: 400 names every problem. Workers hear of it at once; idle sandboxes that it concerns are rebuilt " +
+        "As a whole, or not at all: 400 names every problem. Workers apply it at once; idle sandboxes that it concerns are rebuilt " +
         "before their next job, busy ones when their jobs have ended.",
       access: "admin",
       params,
@@ -151,7 +151,7 @@ export function profileRoutes({ berth, audit }: Parts): AnyRoute[] {
       method: "POST",
       path: "/v1/profiles/:layer/rollback",
       tag: "profiles",
-      summary: "Make a layer what it was",
+      summary: "Restore an earlier version of a layer",
       about: "A change like any other: it gets a version of its own.",
       access: "admin",
       params,

@@ -47,7 +47,7 @@ export function sandboxRoutes(parts: Parts): AnyRoute[] {
         answers: {
           200: { about: "How it ended", schema: spec.answer as z.ZodType },
           202: {
-            about: "It takes longer than a request may; the answer names where to look",
+            about: "It takes longer than a request may; the answer names the job",
             schema: calls.stillRunning,
           },
         },

@@ -190,7 +190,7 @@ function ownerOf({ order: { tenant } }: Pick<ScheduleSpec, "order">): string {
 }
 
 function viewOf({ id, lastJobId, ...view }: ScheduleView, principal: Principal) {
-  const said = {
+  const shown = {
     ...view,
     id: shownId(principal, id),
     lastJobId: lastJobId === undefined ? undefined : shownId(principal, lastJobId),
@@ -198,5 +198,5 @@ function viewOf({ id, lastJobId, ...view }: ScheduleView, principal: Principal) 
     order: view.order as Record<string, unknown>,
   };
   // Omit the field instead of sending null or undefined.
-  return JSON.parse(JSON.stringify(said)) as z.infer<typeof scheduleView>;
+  return JSON.parse(JSON.stringify(shown)) as z.infer<typeof scheduleView>;
 }

@@ -16,7 +16,7 @@ const sessionView = output(
     tenant_id: z.string(),
     session_id: z.string(),
     names: namesView,
-    worker: z.string().optional().describe("who holds its sandbox now; for admin keys"),
+    worker: z.string().optional().describe("the worker that holds its sandbox now; for admin keys"),
     unfinished: z.number().describe("jobs that wait or run"),
     last_used_ms: z.number(),
   }),
@@ -133,7 +133,7 @@ export function sessionRoutes(parts: Parts): AnyRoute[] {
       answers: {
         200: { about: "All of them are there", schema: calls.counted },
         202: {
-          about: "It takes longer than a request may; the answer names where to look",
+          about: "It takes longer than a request may; the answer names the job",
           schema: calls.stillRunning,
         },
       },

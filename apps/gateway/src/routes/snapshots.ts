@@ -109,7 +109,7 @@ export function snapshotRoutes(parts: Parts): AnyRoute[] {
   const answers = {
     200: { about: "It is done", schema: copied },
     202: {
-      about: "It takes longer than a request may; the answer names where to look",
+      about: "It takes longer than a request may; the answer names the job",
       schema: snapshotPending,
     },
   };

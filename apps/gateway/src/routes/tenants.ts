@@ -210,7 +210,7 @@ export function tenantRoutes(parts: Parts): AnyRoute[] {
     destroy,
     grants("grant", "tenant.granted", {
       summary: "Let a tenant's jobs name more profiles and pools, and read peers' files",
-      more: "Workers ask before each job. A tenant key must have been made with the same names, too.",
+      more: "Workers check the grants before each job. A tenant key must have been made with the same names, too.",
     }),
     grants("revoke", "tenant.ungranted", {
       summary: "Take profiles, pools and peers from a tenant",

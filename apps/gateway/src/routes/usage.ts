@@ -27,8 +27,8 @@ const fleetReport = output(
           ...usageSums.shape,
         }),
       )
-      .describe("who used the most cpu first"),
-    truncated: z.boolean().describe("only the thousand tenants that used something last were looked at"),
+      .describe("the tenant that used the most cpu first"),
+    truncated: z.boolean().describe("true: only the thousand tenants that used something last are counted"),
   }),
 );
 const about =

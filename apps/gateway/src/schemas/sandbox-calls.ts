@@ -29,7 +29,9 @@ const running = {
   new_files: z
     .boolean()
     .default(true)
-    .describe("keep what it makes or changes anywhere in the workspace; not hidden files, at most 32"),
+    .describe(
+      "keep files that the command makes or changes anywhere in the workspace; not hidden ones, at most 32",
+    ),
   block: z.boolean().default(false).describe("frame the answer's text with [/exec …] and [END EXEC]"),
 };
 
@@ -204,7 +206,10 @@ export const listed = z.object({
 export const statAnswer = z.object({ entry, sha256: z.string().optional() });
 export const stillRunning = output(
   "SandboxPending",
-  z.object({ job_id: z.string(), url: z.string().describe("where to look for its end") }),
+  z.object({
+    job_id: z.string(),
+    url: z.string().describe("the job, which has the result once it has ended"),
+  }),
 );
 
 /** Converts a call to a job request, which is then validated with its own limits and paths. */

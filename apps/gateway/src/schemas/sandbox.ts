@@ -6,10 +6,10 @@ import { output } from "./registry.ts";
 export const sandboxView = output(
   "Sandbox",
   z.object({
-    key: z.string().describe("what the scope makes of tenant, session and agent"),
+    key: z.string().describe("made of tenant, session and agent, by the scope"),
     tenant: z.string(),
     names: namesView,
-    worker: z.string().optional().describe("who holds it now; for admin keys"),
+    worker: z.string().optional().describe("the worker that holds it now; for admin keys"),
     epoch: z.number(),
     home: z
       .string()
