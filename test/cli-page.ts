@@ -1,14 +1,15 @@
 import { overview, reference } from "../apps/cli/src/help.ts";
+import { wrappedMarkdown } from "./support/wrapped-markdown.ts";
 
 /** docs/cli.md, generated from the command's help. `node --conditions=@berth/source test/cli-page.ts > docs/cli.md` writes it. */
 export async function cliPage(): Promise<string> {
   const pages = (await reference()).split(/\n(?=berth |Environment\n)/);
-  return `# The berth command
+  return wrappedMarkdown(`# The berth command
 
 This page is the output of \`berth help\` and \`berth help all\`; a test keeps it equal. In a clone, \`npm run -s berth --\` stands for \`berth\`.
 
 ${block(await overview())}
-${pages.map((page) => `## ${titleOf(page)}\n\n${block(page)}`).join("\n")}`;
+${pages.map((page) => `## ${titleOf(page)}\n\n${block(page)}`).join("\n")}`);
 }
 
 function titleOf(page: string): string {

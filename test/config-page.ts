@@ -2,13 +2,14 @@ import type { z } from "zod";
 import { environment as engineProxy } from "../apps/engine-proxy/src/config.ts";
 import { environment as gateway } from "../apps/gateway/src/config.ts";
 import { environment as worker } from "../apps/worker/src/config.ts";
+import { wrappedMarkdown } from "./support/wrapped-markdown.ts";
 
 /**
  * docs/configuration.md, made from the apps' schemas. `node --conditions=@berth/source test/config-page.ts > docs/configuration.md`
  * writes it.
  */
 export function configPage(): string {
-  return `# Configuration
+  return wrappedMarkdown(`# Configuration
 
 Each app is configured by its environment; an empty variable counts as absent. All problems are reported together, with exit code 78.
 This page is made from the schemas in \`apps/*/src/config.ts\`, and a test keeps them equal. What a sandbox is like
@@ -36,7 +37,7 @@ ${table(gateway)}
 See [deploy.md](deploy.md#the-engines-socket).
 
 ${table(engineProxy)}
-`;
+`);
 }
 
 function table(schema: z.ZodObject): string {

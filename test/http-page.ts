@@ -1,5 +1,6 @@
 import { describedRoutes, openApiDocument } from "@berth/gateway";
 import { fieldSection, fieldTable, type JsonSchema, nameIn, typeText } from "./http-fields.ts";
+import { wrappedMarkdown } from "./support/wrapped-markdown.ts";
 
 interface Operation {
   readonly operationId: string;
@@ -18,7 +19,7 @@ interface Operation {
     readonly description?: string;
     readonly content: Readonly<Record<string, { schema?: JsonSchema }>>;
   };
-  /** Those without a description are references to what many routes answer. */
+  /** Without a description: a reference to an answer that many routes share. */
   readonly responses: Readonly<
     Record<string, { description?: string; content?: Readonly<Record<string, { schema?: object }>> }>
   >;
@@ -38,10 +39,10 @@ export function httpPage(): string {
     Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
   );
   const groups = [...Map.groupBy(operations, ({ operation }) => operation.tags[0] ?? "")];
-  return `# Berth over HTTP
+  return wrappedMarkdown(`# Berth over HTTP
 
-This page is made from the gateway's routes, and a test keeps the two equal. A running gateway has the same with every schema at
-\`/docs\`, and as OpenAPI 3.1 at \`/openapi.json\`.
+This page is made from the gateway's routes, and a test keeps the two equal. A running gateway has the same
+with every schema at \`/docs\`, and as OpenAPI 3.1 at \`/openapi.json\`.
 
 \`\`\`sh
 curl http://127.0.0.1:8080/v1/jobs?wait=30 -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \\
@@ -49,31 +50,40 @@ curl http://127.0.0.1:8080/v1/jobs?wait=30 -H "Authorization: Bearer $KEY" -H "C
 curl -N http://127.0.0.1:8080/v1/jobs/$ID/events -H "Authorization: Bearer $KEY"     # live, resumable with Last-Event-ID
 \`\`\`
 
-- **Keys**: \`Authorization: Bearer …\`. An admin key (\`BERTH_ADMIN_KEY\`, or made at \`/v1/keys\`) may do everything; a tenant key sees and touches
-  only its tenant, and need not name it. To any other key a job, batch, schedule or artifact does not exist. Until the first key is
-  made the gateway listens on loopback only, answers only to that name, to no page of another origin, and to nothing that came through a proxy. It
-  stays closed when the last key is revoked or expires; \`BERTH_ADMIN_KEY\` opens it again.
-- **Answers that are not what was asked for** are \`application/problem+json\` with \`code\`, \`detail\`, every single \`problems\` entry, and the
-  \`requestId\` that is in the log. What a caller did is a 4xx; 429 and most 503 answers have a \`Retry-After\`.
-- **Ids** of jobs and schedules that a tenant key submits are its tenant's own: another tenant may use the same ones. To an admin key they are
-  \`<tenant>.<id>\`. Ids that an admin key chooses are the whole fleet's.
-- **Profiles and pools** other than \`default\` must be [granted](operations.md#grants) to the tenant and named when its key is made.
-- **Once**: with an \`Idempotency-Key\` the same request is carried out once, for a day.
-- **Which sandbox**: \`/v1/jobs\`, \`berth exec\` and the TypeScript client use one sandbox for all jobs of a tenant (scope \`tenant\`, key
-  \`acme\`). \`/v1/sandbox/*\` gives each \`session_id\` a sandbox of its own (scope \`session\`, key \`acme.s.main\`). Files of one are not in the
-  other. To use the sandbox of \`/v1/sandbox/*\` elsewhere, name its scope and session: \`berth exec acme --scope session --session main -- ls\`, or
-  \`"scope": "session", "session": "main"\` in the body of \`/v1/jobs\`. To use the tenant's own sandbox over HTTP, use \`/v1/jobs\`.
-- **Names of fields** are in camelCase, except in \`/v1/sandbox/*\`. Those calls keep the interface of an existing API for code sandboxes that
-  agents already call, so their fields are in snake_case (\`tenant_id\`, \`exit_code\`). What they share with all other routes stays
-  in camelCase: what is inside \`outcome\` (\`afterMs\`, \`limitBytes\`), the entries of \`artifacts\` and \`persisted\`
-  (\`expiresAtMs\`), and problem documents (\`requestId\`, \`jobId\`).
-- **Text for agents**: a result's \`text\` is a command's output, both streams in the order they were written, cut to the profile's
-  \`shownBytes\`, and below it how it ended: \`[exit 3]\`, \`[timed out after 30s]\`, \`[out of memory: …]\`. What was not done is one line, \`ERR: …\`.
-  With \`"block": true\`, \`/v1/sandbox/bash\` and \`execute\` put it between \`[/exec …]\` and \`[END EXEC]\`. Output may contain such lines, too:
-  a program should go by \`outcome\`.
-- **Lost answers**: a submission that fails because of Redis names the job in \`jobId\`, and in \`accepted\` whether the fleet has it: \`no\`, or \`unknown\`. Submit it again with that \`id\`: it runs once.
-- **Bodies** are JSON in UTF-8, of up to \`BERTH_GATEWAY_BODY_BYTES\`; a batch may be a stream of lines without end. One job has at
-  most 100,000 JSON values.
+- **Keys**: \`Authorization: Bearer …\`. An admin key (\`BERTH_ADMIN_KEY\`, or made at \`/v1/keys\`) may do
+  everything. A tenant key sees and changes only its tenant, and need not name it: to any other key a job,
+  batch, schedule or artifact does not exist.
+- **Without keys**: until the first key is made, the gateway listens on loopback only. It then refuses other
+  host names, pages of another origin, and requests that came through a proxy. It stays closed when the last
+  key is revoked or expires; \`BERTH_ADMIN_KEY\` opens it again.
+- **Errors** are \`application/problem+json\` with \`code\`, \`detail\`, each of the \`problems\`, and the
+  \`requestId\` that is in the log. A mistake of the caller's is a 4xx. 429 and most 503 answers have a
+  \`Retry-After\`.
+- **Ids** of jobs and schedules that a tenant key submits are its tenant's own: another tenant may use the same
+  ones. To an admin key they are \`<tenant>.<id>\`. Ids that an admin key chooses are the whole fleet's.
+- **Profiles and pools** other than \`default\` must be [granted](operations.md#grants) to the tenant and named
+  when its key is made.
+- **Idempotency**: with an \`Idempotency-Key\` the same request is carried out once, for a day.
+- **Which sandbox**: \`/v1/jobs\`, \`berth exec\` and the TypeScript client use one sandbox for all jobs of a
+  tenant (scope \`tenant\`, key \`acme\`). \`/v1/sandbox/*\` gives each \`session_id\` a sandbox of its own (scope
+  \`session\`, key \`acme.s.main\`). Files of one are not in the other. To use the sandbox of \`/v1/sandbox/*\`
+  elsewhere, name its scope and session: \`berth exec acme --scope session --session main -- ls\`, or
+  \`"scope": "session", "session": "main"\` in the body of \`/v1/jobs\`. To use the tenant's own sandbox over HTTP,
+  use \`/v1/jobs\`.
+- **Names of fields** are in camelCase, except in \`/v1/sandbox/*\`. Those calls keep the interface of an existing
+  API for code sandboxes that agents already call, so their fields are in snake_case (\`tenant_id\`,
+  \`exit_code\`). What they share with all other routes stays in camelCase: what is inside \`outcome\` (\`afterMs\`,
+  \`limitBytes\`), the entries of \`artifacts\` and \`persisted\` (\`expiresAtMs\`), and problem documents
+  (\`requestId\`, \`jobId\`).
+- **Text for agents**: a result's \`text\` is a command's output, both streams in the order they were written, cut
+  to the profile's \`shownBytes\`. Below it is how the command ended: \`[exit 3]\`, \`[timed out after 30s]\`,
+  \`[out of memory: …]\`. A job that was refused has one line, \`ERR: …\`. With \`"block": true\`,
+  \`/v1/sandbox/bash\` and \`execute\` put the text between \`[/exec …]\` and \`[END EXEC]\`. Output may contain such
+  lines, too: a program should use \`outcome\`.
+- **Lost answers**: a submission that fails because of Redis names the job in \`jobId\`. \`accepted\` is \`no\` if
+  the fleet does not have the job, and \`unknown\` if it may have it. Submit it again with that \`id\`: it runs once.
+- **Bodies** are JSON in UTF-8, of up to \`BERTH_GATEWAY_BODY_BYTES\`; a batch may be a stream of lines without end.
+  One job has at most 100,000 JSON values.
 
 ${groups.map(([tag, those]) => `## ${tag}\n\n${those.map(section).join("\n")}`).join("\n")}
 ## Fields of requests
@@ -82,10 +92,10 @@ A field that is not listed is refused. One without "needed" and without a defaul
 
 ${requestSchemas(operations, components.schemas)
   .map((name) => fieldSection(name, components.schemas[name] ?? {}))
-  .join("\n")}`;
+  .join("\n")}`);
 }
 
-/** Names of the schemas that request bodies are made of, however deep inside. */
+/** Names of the schemas in request bodies, at any depth. */
 function requestSchemas(
   operations: readonly { readonly operation: Operation }[],
   schemas: Readonly<Record<string, JsonSchema>>,
@@ -139,13 +149,13 @@ function section({
   return `${lines.join("\n")}\n`;
 }
 
-/** The schemas it is made of, by name. */
+/** Names of the schemas that it refers to. */
 function named(schema: object | undefined, shown = (name: string) => name): string {
   const references = JSON.stringify(schema ?? {}).matchAll(/#\/components\/schemas\/([A-Za-z]+)/g);
   return [...new Set([...references].map(([, name = ""]) => `, ${shown(name)}`))].join("");
 }
 
-/** To its fields. */
+/** A link to the schema's fields. */
 function linked(name: string): string {
   return `[${name}](#${name.toLowerCase()})`;
 }

@@ -2,6 +2,7 @@ import { redisKeys } from "@berth/protocol";
 import type { KeyRecord } from "../packages/ledger/src/key-record.ts";
 import { keyRecords } from "../packages/ledger/src/key-records.ts";
 import { bullNames, bullQueues, entryFields } from "../packages/ledger/src/queues/bull-records.ts";
+import { wrappedMarkdown } from "./support/wrapped-markdown.ts";
 
 export interface DescribedKey {
   /** The key, with `<…>` for its variable parts. */
@@ -87,10 +88,11 @@ export function keyPage(): string {
   const queues = bullQueues.map(({ key, holds, ends }) => row(`\`${key}\``, holds, ends));
   const names = Object.entries(bullNames).map(([name, { type, holds }]) => row(`\`:${name}\``, type, holds));
   const entries = Object.entries(entryFields).map(([field, holds]) => row(`\`${field}\``, holds));
-  return [
+  const parts = [
     ...[intro, ...keys, fieldsIntro, ...fields, queuesIntro, ...queues],
     ...[namesIntro, ...names, entriesIntro, ...entries],
-  ].join("");
+  ];
+  return wrappedMarkdown(parts.join(""));
 }
 
 if (process.argv[1] === import.meta.filename) process.stdout.write(keyPage());

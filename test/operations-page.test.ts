@@ -36,7 +36,7 @@ describe(page, () => {
     "docs/operations.md moves a sandbox to another host by hand, with its files",
     patient,
     async ({ fleet, scratch }) => {
-      const [move = ""] = await commandsOf("A sandbox whose host is gone");
+      const [move = ""] = await commandsOf("Recover from a lost host");
       const [old, home] = [join(scratch, "host-1"), join(scratch, "host-2")];
       const first = await fleet.worker("worker-1", {
         ...busybox,
@@ -64,7 +64,7 @@ describe(page, () => {
     "docs/operations.md forgets the home of a lost workspace, and the sandbox starts empty",
     patient,
     async ({ fleet, scratch }) => {
-      const [, forget = ""] = await commandsOf("A sandbox whose host is gone");
+      const [, forget = ""] = await commandsOf("Recover from a lost host");
       const gone = { ...busybox, BERTH_HOST: "host-1", BERTH_WORKSPACES: join(scratch, "host-1") };
       const first = await fleet.worker("worker-1", gone);
       const acme = fleet.client().tenant("acme");

@@ -1,10 +1,11 @@
 import { ceilings, type MergeRule, type ProfileField, profileFields } from "@berth/protocol";
 import { environment } from "../apps/worker/src/config.ts";
 import { profileVariables } from "../apps/worker/src/profile-variables.ts";
+import { wrappedMarkdown } from "./support/wrapped-markdown.ts";
 
 const intro = `# Profiles
 
-A profile is everything about a sandbox as one value: image, network, limits, mode. Each job's profile is merged from
+A profile is all settings of a sandbox as one value: image, network, limits, mode. Each job's profile is merged from
 layers. The worker that holds the sandbox merges them and enforces the result.
 
 ## Layers
@@ -21,12 +22,12 @@ layers. The worker that holds the sandbox merges them and enforces the result.
 | key | \`settings\` of a gateway key | tighten and choose |
 | job | \`settings\` of a job | tighten and choose |
 
-The first four are the operator's. Each replaces what the one above it says. The others only tighten, or choose from a
-list that the profile has. A layer of a tenant, agent or key that says more than the layers above allow
-has no effect for that field, also when those were tightened later. A job that asks for more itself is refused with
-\`not-allowed\`. What a layer or a job chooses that is not in the list is refused with \`not-granted\`.
+The first four are the operator's. Each replaces fields of the one above it. The others only tighten, or choose from a
+list that the profile has. Where a layer of a tenant, agent or key asks for more than the layers above allow, that field
+of it has no effect. That also holds when the layers above were tightened later. A job that asks for more itself is
+refused with \`not-allowed\`. A choice that is not in the list is refused with \`not-granted\`.
 
-A profile other than \`default\` must be [granted](operations.md#grants) to the tenant, whatever layer or job names it.
+A profile other than \`default\` must be [granted](operations.md#grants) to the tenant. That holds for every layer and job that names it.
 
 An agent's name is the caller's to choose. An agent layer therefore holds back an agent only if the program that submits
 its jobs names it truthfully, or has a key that fixes the agent (\`berth key create NAME --tenant TENANT --agent AGENT\`).
@@ -48,7 +49,8 @@ profiles:
     exec: { timeoutMs: 5m }
 \`\`\`
 
-\`0\` is no cap where the table has it, and counts as more than any number. The column *below* is what the layers below the operator's may do with a field.
+Where the table allows \`0\`, it means no cap, and counts as more than any number. The column *below* has what the layers
+below the operator's may do with a field.
 
 | field | default | below | meaning |
 |---|---|---|---|
@@ -66,16 +68,15 @@ berth profile set tenant.acme ceilings.waitingJobs=50000 ceilings.heldSandboxes=
 berth tenant usage acme
 \`\`\`
 
-What would pass a ceiling is refused with \`tenant-full\`, which names the ceiling and its value. The script in Redis
+A job or change that would pass a ceiling is refused with \`tenant-full\`, which names the ceiling and its value. The script in Redis
 that accepts the work compares it, so producers that submit at the same moment do not pass it together. Sandboxes past
-\`heldSandboxes\` wait, and \`why\` gives that reason. \`0\` is no ceiling. Jobs in the sandbox that all tenants share are counted
+\`heldSandboxes\` wait, and \`why\` gives that reason. \`0\` means no ceiling. Jobs in the sandbox that all tenants share are counted
 apart from those in a tenant's own.
 
 \`workspaceBytes\` and \`resultBytes\` refuse the next job, and stop none that was accepted:
 
 - A worker measures a workspace while commands run in it and after them, and reports it when it renews its lease (four
-  times within \`BERTH_LEASE_MS\`) and when it gives the sandbox up. In between, and by jobs that were accepted, the sum can be
-  passed. Each workspace still has its own quota. Each agent's directory and the tenant's tools count once, as a
+  times within \`BERTH_LEASE_MS\`) and when it gives the sandbox up. Between two reports, and by jobs that were accepted, the sum can pass the ceiling. Each workspace still has its own quota. Each agent's directory and the tenant's tools count once, as a
   sandbox that may write them measured them last, also while no sandbox has them.
 - A tenant past \`workspaceBytes\` can still read, list, \`remove\`, \`move\`, take snapshots, \`stop\` and \`destroy\`. A command
   is refused, also one that would remove files.
@@ -92,16 +93,17 @@ const outro = `
 \`mode\` decides whose jobs have a sandbox. Any other job is refused at once with \`sandbox-disabled\`, and an agent reads
 \`ERR: /exec is disabled in this execution context — …\`. Berth never runs anything on the host instead. Files are touched
 only inside a sandbox, so jobs that read and write files are refused too. A sandbox can always be stopped and
-destroyed, whatever became of its layers, grants and profile: if its own profile is not to be had or does not start,
-that is done in a container of what the worker's own variables say.
+destroyed, even with a revoked grant or an invalid layer. If its own profile is missing or does not start, the worker
+uses a container with the settings of its own variables for that.
 
 \`non-main\` refuses the jobs of the agents \`main\` and \`default\`, and of jobs that name no agent.
 
 ## Scope
 
-\`scope\` stands in the layers \`fleet\`, \`tenant.ID\` and \`agent.TENANT.NAME\`, and is no field of a profile. It says which
+\`scope\` stands in the layers \`fleet\`, \`tenant.ID\` and \`agent.TENANT.NAME\`, and is no field of a profile. It decides which
 jobs share a sandbox if they name no scope themselves: \`tenant\`, \`session\` or \`agent\`. The agent's layer wins over the
-tenant's, that one over the fleet's. Where none says it, it is \`BERTH_SCOPE\` of the workers, and \`tenant\` without that.
+tenant's, and the tenant's over the fleet's. Where no layer sets it, it is \`BERTH_SCOPE\` of the workers, and \`tenant\`
+without that.
 
 - The program that submits a job looks it up: the client, the gateway, or for a schedule the worker that runs it. All
   read the same layers in Redis. The job then carries its scope, so retries and re-driven jobs keep it.
@@ -113,12 +115,12 @@ tenant's, that one over the fleet's. Where none says it, it is \`BERTH_SCOPE\` o
 
 ## Files and mounts
 
-\`workspace\` says what commands find at \`/workspace\`:
+\`workspace\` decides what commands find at \`/workspace\`:
 
 - \`rw\`: the sandbox's workspace. It outlives containers and workers.
 - \`ro\`: the same, and nothing in it can be changed, also not by jobs that write files or run \`code\`.
 - \`none\`: an empty directory in memory of \`limits.tmpfsBytes\`. It goes with the container. The workspace stays as it
-  is, and is not seen.
+  is, and commands do not see it.
 
 Two more directories are shared by sandboxes of one tenant, and outlive them. \`rw\`, \`ro\` and \`none\` mean the same there.
 The sandbox that all tenants share has neither.
@@ -146,7 +148,7 @@ then on. \`berth why\` gives that as the reason while one waits for it. A sandbo
 To move tools, stop the tenant's jobs, copy \`.tools/TENANT\` of the workspaces' folder to the other host, and
 set the field \`tools\` of the Redis hash \`berth:{TENANT}:shared-homes\` to it. \`.agents/TENANT.AGENT\` is moved alike.
 
-A \`destroy\` job empties the workspace whatever \`workspace\` says.
+A \`destroy\` job empties the workspace, also with \`ro\` and \`none\`.
 
 More of the host is mounted in two steps. The host's operator lists directories in \`BERTH_MOUNTS\` of the worker. A
 profile names directories beneath them in \`mountable\`, and \`mounts\` chooses among those names. A mount that leads
@@ -159,12 +161,12 @@ the files need permissions for it. Give \`rw\` only to directories that tenants 
 
 Commands see the image's \`ENV\`, then Berth's own \`HOME\`, \`TMPDIR\`, \`USER\`, \`LOGNAME\` and \`SHELL\`, then \`env\` of the
 profile's layers, then what \`passthroughEnv\` names, then the [tenant's secrets](secrets.md), then the job's own
-variables. Where the image says nothing, \`PATH\` is Berth's, and \`LANG\` and \`TERM\` are the worker's, or \`C.UTF-8\` and
+variables. Where the image sets none, \`PATH\` is Berth's, and \`LANG\` and \`TERM\` are the worker's, or \`C.UTF-8\` and
 \`dumb\`. Nothing else of the worker's environment is in it. With \`passthroughEnv=USER\`, \`USER\` is the worker's too, if it
 has one.
 
-Names such as \`LD_PRELOAD\`, \`NODE_OPTIONS\` and \`BASH_ENV\` make programs run code that their caller did not name. They
-are refused wherever a variable is set.
+Names such as \`LD_PRELOAD\`, \`NODE_OPTIONS\` and \`BASH_ENV\` make programs run code that their caller did not name. Berth
+refuses them wherever a variable is set.
 
 ## Set-up command
 
@@ -201,14 +203,14 @@ profiles:
   profile's variables. \`HOME\` is root's own. What it writes to volumes of the image is not kept.
 - Its capabilities are \`CHOWN\`, \`DAC_OVERRIDE\`, \`FOWNER\`, \`FSETID\`, \`SETGID\` and \`SETUID\`, which package managers
   need. It has the sandbox's system calls, and the profile's limits of memory, cpus, processes and open files and its
-  network as the operator's layers and \`fleet\` have them. Nothing that a tenant, an agent, a key or a job says changes
-  them. Its disk is not bounded, and its runtime is the engine's default, whatever \`runtime\` says.
+  network as the operator's layers and \`fleet\` have them. No layer of a tenant, an agent, a key or a job changes
+  them. Its disk is not bounded, and its runtime is always the engine's default, also where the profile has \`runtime\`.
 - The image is \`berth-derived:HASH\`. The hash is of the image's id, the command, that network, those limits, \`dns\`,
   \`extraHosts\`, \`seccomp\` and \`apparmor\`. When one of them changes, another image is made, and new containers have
   it. A tenant can thus have at most one made for each image in \`images\`. To have packages updated, change the
   command, for example by a date in a comment.
-- When the command does not end with 0, takes too long, or something in it is killed for memory, nothing is left, and
-  the job is refused with \`setup-failed\`. The next job tries again.
+- When the command does not end with 0, takes too long, or something in it is killed for memory, the worker removes
+  what it made, and the job is refused with \`setup-failed\`. The next job tries again.
 - \`berth image ls\` lists these images. Those that no sandbox uses are [removed](images.md#unused-images-are-removed).
 - If the worker dies meanwhile, the next that needs the image waits until the command has ended or its time is over,
   and a few minutes more, and then runs it again.
@@ -239,17 +241,17 @@ berth profile rollback tenant.acme 7
 The same through HTTP: \`/v1/profiles\` ([http.md](http.md)); and in TypeScript: \`berth.profiles\`.
 
 - **All or nothing.** A layer that is not valid is refused with every reason, and nothing changes.
-- **Without a restart.** Workers hear of a change at once. A worker that missed the message notices within ten seconds.
-- **Running jobs end as they began.** An idle sandbox whose profile is another from then on gets a fresh container before
+- **Without a restart.** Workers learn of a change at once. A worker that missed the message reads it within ten seconds.
+- **Running jobs end as they began.** An idle sandbox whose profile has changed gets a fresh container before
   its next job. A busy one gets it when its jobs have ended. Files in the workspace stay.
-- **Audited.** The gateway's audit and the layer's own history tell who changed it. A history has the last 50 changes.
-- **No double edit.** \`set --if-version N\` is refused when the layer was changed since.
+- **Audited.** The gateway's audit and the layer's own history name the key or user that changed it. A history has the last 50 changes.
+- **No lost update.** \`set --if-version N\` is refused when the layer was changed since.
 
 Workers keep a copy of all live layers, so a job asks Redis for none of them.
 
 ## Variables
 
-These set a field for every profile of one worker, unless the file or a live layer says otherwise.
+These set a field for every profile of one worker, unless the file or a live layer sets it.
 
 | variable | meaning |
 |---|---|
@@ -268,13 +270,15 @@ export function profilePage(): string {
     ([name, schema]) =>
       `| \`${name}\` | ${schema.def.defaultValue.toLocaleString("en")} | ${schema.description ?? ""} |`,
   );
-  return `${intro}${fields.join("\n")}\n${afterFields}${rows.join("\n")}\n${outro}${variables.join("\n")}\n`;
+  const page = `${intro}${fields.join("\n")}\n${afterFields}${rows.join("\n")}\n${outro}${variables.join("\n")}\n`;
+  return wrappedMarkdown(page);
 }
 
 function shownDefault({ schema, name }: ProfileField): string {
   const { data } = schema.safeParse(undefined);
   if (data === undefined) return "";
-  if (typeof data === "number" && name.endsWith("Bytes")) return `\`${inUnits(data, sizeUnits)}\``;
+  if (typeof data === "number" && /Bytes(Per(Hour|Second))?$/.test(name))
+    return `\`${inUnits(data, sizeUnits)}\``;
   if (typeof data === "number" && name.endsWith("Ms")) return `\`${inUnits(data, timeUnits)}\``;
   return `\`${JSON.stringify(data).replaceAll('"', "")}\``;
 }
@@ -282,7 +286,7 @@ function shownDefault({ schema, name }: ProfileField): string {
 const sizeUnits = { g: 1024 ** 3, m: 1024 ** 2, k: 1024 };
 const timeUnits = { d: 86_400_000, h: 3_600_000, m: 60_000, s: 1_000, ms: 1 };
 
-/** In the largest unit that it is a whole number of. */
+/** Uses the largest unit in which the value is a whole number. */
 function inUnits(value: number, units: Readonly<Record<string, number>>): string {
   const [unit, size] = Object.entries(units).find(([, one]) => value >= one && value % one === 0) ?? ["", 1];
   return `${value / size}${unit}`;
