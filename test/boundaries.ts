@@ -86,7 +86,7 @@ export interface PackageSources {
   readonly imports: ReadonlyMap<string, readonly string[]>;
   /** Paths of files that read the environment. */
   readonly environmentReaders: readonly string[];
-  /** By path, where there are any: the variables of Berth's that the file reads, from whatever object. */
+  /** By path: the variables of Berth's that a file reads, from any object. */
   readonly variableReads: ReadonlyMap<string, readonly string[]>;
   /** Paths of files that spell a key of Redis. */
   readonly keySpellers: readonly string[];

@@ -4,7 +4,7 @@ import { paths, refused, run, test } from "../support/artifacts.ts";
 import { before } from "../support/gated-sandbox.ts";
 
 describe("artifacts that are not what they seem", () => {
-  test("links, pipes, sockets and devices are not followed, and each is named", async ({
+  test("a glob that matches links, pipes, sockets and devices keeps none of them, and the result names each", async ({
     host,
     artifacts,
   }) => {
@@ -28,7 +28,7 @@ socket.socket(socket.AF_UNIX).bind('socket')`,
     );
   });
 
-  test("artifacts/ itself may not lead out of the workspace", async ({ host, artifacts }) => {
+  test("an artifacts/ directory that leads out of the workspace is refused", async ({ host, artifacts }) => {
     const sandbox = await host.sandbox();
     const result = await run(artifacts, sandbox, {
       kind: "code",
@@ -90,7 +90,7 @@ socket.socket(socket.AF_UNIX).bind('socket')`,
     expect(paths(endless).concat(Object.keys(refused(endless)))).toEqual(["g"]);
   });
 
-  test("a file that vanishes before it is read is named, and the others are kept", async ({
+  test("an artifact's file that vanishes before it is read is named, and the others are kept", async ({
     host,
     artifacts,
   }) => {
@@ -107,7 +107,10 @@ socket.socket(socket.AF_UNIX).bind('socket')`,
     expect({ ...refused(result), b: "unreadable" }).toEqual({ b: "unreadable" });
   });
 
-  test("ten thousand files are a hundred artifacts and a number", async ({ host, artifacts }) => {
+  test("of ten thousand matching files a hundred become artifacts, and the result counts the others", async ({
+    host,
+    artifacts,
+  }) => {
     const sandbox = await host.sandbox();
     const result = await run(artifacts, sandbox, {
       kind: "code",
@@ -129,10 +132,7 @@ socket.socket(socket.AF_UNIX).bind('socket')`,
     expect(JSON.stringify(more.value).length).toBeLessThan(100_000);
   });
 
-  test("artifacts whose names have a newline, or are no text, are refused and not misread", async ({
-    host,
-    artifacts,
-  }) => {
+  test("artifacts whose names have a newline, or are not text, are refused", async ({ host, artifacts }) => {
     const sandbox = await host.sandbox();
     const result = await run(artifacts, sandbox, {
       kind: "code",
@@ -150,7 +150,10 @@ for name in [b'a\\nb', b'a\\x1bb', b'\\xff\\xfe', b'fine', ' é"\\'$(id)'.encode
     });
   });
 
-  test("files that their owner may not read are named", async ({ host, artifacts }) => {
+  test("files that their owner may not read are no artifacts, and the result names them", async ({
+    host,
+    artifacts,
+  }) => {
     const sandbox = await host.sandbox();
     const result = await run(artifacts, sandbox, {
       kind: "exec",
@@ -160,7 +163,10 @@ for name in [b'a\\nb', b'a\\x1bb', b'\\xff\\xfe', b'fine', ' é"\\'$(id)'.encode
     expect(refused(result)).toEqual({ f: "unreadable" });
   });
 
-  test("what passes the quota is named, and the command's outcome stays", async ({ host, artifacts }) => {
+  test("artifacts beyond the tenant's quota are named in the result, and the command's outcome stays", async ({
+    host,
+    artifacts,
+  }) => {
     const sandbox = await host.sandbox();
     const result = await run(artifacts.with({ quotaBytes: 1_500_000 }), sandbox, {
       kind: "exec",

@@ -55,7 +55,9 @@ const foreign: Readonly<Record<string, string | Buffer>> = {
 };
 
 describe.for(Object.entries(foreign))("given %s", ([, content]) => {
-  test("--out refuses the file, names a line of it, and changes no byte", async ({ here }) => {
+  test("batch run --out refuses a file that is not results, names a line of it, and changes no byte", async ({
+    here,
+  }) => {
     const path = join(here, "given");
     await writeFile(path, content);
     const refused = await opened(path).catch((error: unknown) => error);
@@ -64,7 +66,7 @@ describe.for(Object.entries(foreign))("given %s", ([, content]) => {
     expect(await readFile(path)).toEqual(Buffer.from(content));
   });
 
-  test("--retry-failed refuses the file", async ({ here }) => {
+  test("batch run --retry-failed refuses a file that is not results", async ({ here }) => {
     const path = join(here, "given");
     await writeFile(path, content);
     const refused = await failedLines(path, { file: "jobs", total: 9 }).catch((error: unknown) => error);
@@ -73,9 +75,7 @@ describe.for(Object.entries(foreign))("given %s", ([, content]) => {
   });
 });
 
-test("results that were cut off at any byte lose nothing but a last line that is not whole", async ({
-  here,
-}) => {
+test("a results file that was cut off at any byte loses only its incomplete last line", async ({ here }) => {
   const path = join(here, "cut");
   const first = `${resultOf(0, { stdout: "a\u2028b\u2029c" })}\n`;
   const second = `${resultOf(1, { code: 3, stdout: "ü" })}\n`;
@@ -93,7 +93,9 @@ test("results that were cut off at any byte lose nothing but a last line that is
   }
 });
 
-test("results of another batch stay as they are, also those without a newline", async ({ here }) => {
+test("batch run leaves a results file of another batch unchanged, also one without a last newline", async ({
+  here,
+}) => {
   const path = join(here, "theirs");
   const content = resultOf(0, { batch: "theirs" });
   await writeFile(path, content);
@@ -101,7 +103,7 @@ test("results of another batch stay as they are, also those without a newline", 
   expect(await readFile(path, "utf8")).toBe(content);
 });
 
-test("results that an editor saved with CRLF are kept whole", async ({ here }) => {
+test("a results file that an editor saved with CRLF keeps all its results", async ({ here }) => {
   const path = join(here, "crlf");
   const content = [0, 1, 2].map((index) => `${resultOf(index)}\r\n`).join("");
   await writeFile(path, content);
@@ -109,7 +111,7 @@ test("results that an editor saved with CRLF are kept whole", async ({ here }) =
   expect(await readFile(path, "utf8")).toBe(content);
 });
 
-test("a file without a newline is refused before it fills the memory", async ({ here }) => {
+test("a batch file without a newline is refused before it fills the memory", async ({ here }) => {
   const path = join(here, "endless");
   await writeFile(path, "");
   await truncate(path, 4 * 1024 ** 4);
@@ -121,7 +123,7 @@ test("a file without a newline is refused before it fills the memory", async ({ 
   for (const read of reads) await expect(read()).rejects.toThrow(/line 1 is longer than 256 MiB/);
 });
 
-test("a job whose command has a line separator of Unicode is one line", async ({ here }) => {
+test("a batch line with a Unicode line separator in its command is read as one line", async ({ here }) => {
   const path = join(here, "jobs.jsonl");
   const command = "printf 'a\u2028b\u2029c'";
   await writeFile(path, `${JSON.stringify({ tenant: "acme", request: { kind: "exec", command } })}\n`);
@@ -129,37 +131,40 @@ test("a job whose command has a line separator of Unicode is one line", async ({
   for await (const { order } of batchLines(path, {})) expect(order.request).toMatchObject({ command });
 });
 
-test("a result that is there twice, or is of no job of the batch, counts once, or not at all", () => {
+test("a result that a file has twice counts once, and one of no job of the batch does not count", () => {
   const run = new BatchRun({ file: "jobs", labels: {}, selection: everyLine(2) });
   const counted = [0, 0, 7, 1, 1].map((index) => run.noteEarlier(JSON.parse(resultOf(index))));
   expect(counted).toEqual([true, false, false, true, false]);
 });
 
-describe("a batch whose output would go into a file that it reads is refused, and the file stays", () => {
+describe("batch whose output would go into a file that it reads", () => {
   const lead = {
     "its own path": async (path: string) => path,
     "a symbolic link": async (path: string, link: string) => symlink(path, link).then(() => link),
     "a hard link": async (path: string, name: string) => link(path, name).then(() => name),
   };
-  test.for(Object.entries(lead))("by %s", async ([, to], { here }) => {
-    const jobs = join(here, "jobs.jsonl");
-    const results = join(here, "results.jsonl");
-    const content = { [jobs]: `${job}\n`, [results]: `${resultOf(0, { code: 1 })}\n` };
-    for (const [path, text] of Object.entries(content)) await writeFile(path, text);
-    const jobsAgain = await to(jobs, join(here, "jobs-link"));
-    const resultsAgain = await to(results, join(here, "results-link"));
-    const retry = ["--retry-failed", results];
-    for (const flags of [
-      ["--out", jobsAgain],
-      ["--report", jobsAgain],
-      [...retry, "--out", resultsAgain],
-      [...retry, "--report", resultsAgain],
-      ["--out", results, "--report", resultsAgain],
-    ]) {
-      const { code, stderr } = await runCli(["batch", "run", jobs, ...flags]);
-      expect(stderr).toMatch(/--(out|report): this is the file of .*; choose another file/);
-      expect(code).toBe(64);
-    }
-    for (const [path, text] of Object.entries(content)) expect(await readFile(path, "utf8")).toBe(text);
-  });
+  test.for(Object.entries(lead))(
+    "batch run refuses to write to a file that it reads, given %s",
+    async ([, to], { here }) => {
+      const jobs = join(here, "jobs.jsonl");
+      const results = join(here, "results.jsonl");
+      const content = { [jobs]: `${job}\n`, [results]: `${resultOf(0, { code: 1 })}\n` };
+      for (const [path, text] of Object.entries(content)) await writeFile(path, text);
+      const jobsAgain = await to(jobs, join(here, "jobs-link"));
+      const resultsAgain = await to(results, join(here, "results-link"));
+      const retry = ["--retry-failed", results];
+      for (const flags of [
+        ["--out", jobsAgain],
+        ["--report", jobsAgain],
+        [...retry, "--out", resultsAgain],
+        [...retry, "--report", resultsAgain],
+        ["--out", results, "--report", resultsAgain],
+      ]) {
+        const { code, stderr } = await runCli(["batch", "run", jobs, ...flags]);
+        expect(stderr).toMatch(/--(out|report): this is the file of .*; choose another file/);
+        expect(code).toBe(64);
+      }
+      for (const [path, text] of Object.entries(content)) expect(await readFile(path, "utf8")).toBe(text);
+    },
+  );
 });

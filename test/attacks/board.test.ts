@@ -129,7 +129,7 @@ describe("hostile visitor of the board", () => {
   });
 });
 
-test("the page at / takes no query, echoes nothing and reveals nothing of the fleet", async ({
+test("the gateway's page at / takes no query, echoes nothing and reveals nothing of the fleet", async ({
   gateways,
 }) => {
   const gateway = await gateways.start();

@@ -42,7 +42,7 @@ describe("tenant with many keys", () => {
     leave.abort();
   });
 
-  test("a tenant with many keys waits for no more jobs at a gateway than its ceiling, by any door, and nothing is submitted by what is refused", async ({
+  test("a tenant with many keys waits for no more jobs at a gateway than its ceiling, by any route, and a refused request submits nothing", async ({
     gateways,
     redis,
   }) => {
@@ -76,7 +76,7 @@ describe("tenant with many keys", () => {
     await expect.poll(waits).toBe("0");
   });
 
-  test("a tenant with many keys has no more bytes of bodies in a gateway than its ceiling, and learns which it is and whether to send one again", async ({
+  test("a tenant with many keys has no more bytes of bodies in a gateway than its ceiling, and the refusal names the ceiling and whether a retry helps", async ({
     gateways,
   }) => {
     const gateway = await gateways.start();

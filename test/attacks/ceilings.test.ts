@@ -269,7 +269,7 @@ describe("ceilings of a tenant", () => {
     await expect(berth.submit(evil).enqueued()).rejects.toMatchObject(full("waitingJobs", 1));
   });
 
-  test("the ceilings of a tenant are not for a job to change", async ({ berth }) => {
+  test("a job cannot change its tenant's ceilings", async ({ berth }) => {
     const settings = { ceilings: { waitingJobs: 9 } } as object;
     await expect(berth.submit({ ...evil, settings }).enqueued()).rejects.toMatchObject({
       code: "invalid-job",

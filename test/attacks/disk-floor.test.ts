@@ -24,7 +24,7 @@ const freeBytes = (disk: string) => {
   return bavail * bsize;
 };
 
-test("below the floor of free disk space what grows is stopped, and nothing else can grow, whatever its quota", async () => {
+test("below the floor of free disk space a growing command is stopped, and no sandbox can grow, with any quota", async () => {
   const disk = loopDisk(192 * mebibyte);
   const host = hostOn(disk);
   const driver = host.driver({ diskFloorBytes: floor });
@@ -111,7 +111,7 @@ test("below the floor of free disk space no snapshot, fork, restore, peer's copy
   });
 });
 
-test("what takes the disk to its floor is ended there", async () => {
+test("a command that fills the disk to its floor is ended there", async () => {
   const disk = loopDisk(192 * mebibyte);
   const guarded = new DiskFloor(disk, floor).whileRoom(
     undefined,

@@ -65,7 +65,7 @@ while True:
 print(b.decode("latin1"))'`;
 
 describe("tenant whose profile has egress rules", () => {
-  test("a tenant whose profile has egress rules reaches what they name and nothing else, by whatever way", async ({
+  test("a tenant whose profile has egress rules reaches the hosts that they name and no others, by any route", async ({
     host,
   }) => {
     await using secret = await site("secret");
@@ -128,7 +128,7 @@ describe("tenant whose profile has egress rules", () => {
     await expect.poll(() => said(`curl -sS http://127.0.0.1:${allowed.port}/k || true`)).toBe("welcome");
   });
 
-  test("a tenant whose profile has egress rules has no socket of another sandbox's, and none of one that has no rules", async ({
+  test("a sandbox with egress rules reaches no other sandbox's proxy socket, and one without rules has none", async ({
     host,
   }) => {
     await using mine = await site("mine");
@@ -149,7 +149,7 @@ describe("tenant whose profile has egress rules", () => {
     expect(tried.stderr).toMatch(/connect/i);
   });
 
-  test("a tenant whose profile has egress rules keeps its way out when the next worker adopts the container", async ({
+  test("a sandbox with egress rules keeps its proxy when the next worker adopts the container", async ({
     host,
   }) => {
     await using allowed = await site("welcome");

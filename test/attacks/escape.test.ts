@@ -31,9 +31,7 @@ print(json.dumps(dict(tried=tried, writable=sorted(writable))))`,
   expect(writable.filter((path) => !harmless.test(path))).toEqual([]);
 });
 
-test("the kernel's doors are shut: mount, namespaces, chroot, modules, keys, bpf and the like", async ({
-  host,
-}) => {
+test("a sandbox cannot use mount, namespaces, chroot, modules, keys, bpf and the like", async ({ host }) => {
   const sandbox = await host.sandbox();
   const answers = await python<Record<string, string>>(
     sandbox,
@@ -89,7 +87,7 @@ print(json.dumps({
     expect(`${door}: ${answer}`).toMatch(/: (EPERM|ENOSYS|EACCES)$/);
 });
 
-test("no device node exists but the ones that hold nothing", async ({ host }) => {
+test("a sandbox has no device nodes but those that store nothing", async ({ host }) => {
   const sandbox = await host.sandbox();
   const { stdout } = await sh(
     sandbox,
@@ -102,9 +100,7 @@ test("no device node exists but the ones that hold nothing", async ({ host }) =>
   expect(nodes).toEqual([]);
 });
 
-test("io_uring is not to be had, and the filter is not passed by the calls of another architecture", async ({
-  host,
-}) => {
+test("io_uring is refused, and calls of another architecture do not bypass the filter", async ({ host }) => {
   const sandbox = await host.sandbox();
   const answers = await python<Record<string, string>>(
     sandbox,
@@ -134,7 +130,7 @@ print(json.dumps(answers))`,
     expect(`${what}: ${answer}`).toMatch(/: (EPERM|ENOSYS|EACCES|EAFNOSUPPORT|killed)$/);
 });
 
-test("only the workspace and the small private tmpfs can be written; the root is read-only and stays so", async ({
+test("a sandbox can write only its workspace and its small private tmpfs; the root stays read-only", async ({
   host,
 }) => {
   const sandbox = await host.sandbox();

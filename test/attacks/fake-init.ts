@@ -19,7 +19,7 @@ export interface Said {
 /** What a fake init does with a frame of the worker's; by default it is honest about HELLO and PING, and silent otherwise. */
 export type Answer = (frame: Said, init: FakeInit) => void;
 
-/** An init in the worker's own memory, which says whatever a test wants. What it says arrives later, as from a socket. */
+/** An init in the worker's own memory, which sends any frames that a test wants. They arrive asynchronously, as from a socket. */
 export class FakeInit implements ByteStream {
   readonly epoch: number;
   nonce: Buffer = Buffer.alloc(0);

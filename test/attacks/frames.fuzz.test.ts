@@ -86,7 +86,7 @@ function decode(stream: Buffer, lengths: readonly number[], decoder = new FrameD
   }
 }
 
-test("frames come out as they went in, wherever the stream is cut and whatever came before the hello", () => {
+test("frames decode to what was encoded, with any cuts in the stream and any bytes before the hello", () => {
   fc.assert(
     fc.property(bytes(500), fc.array(frame, { maxLength: 12 }), cuts, (garbage, frames, lengths) => {
       const { frames: out, error } = decode(Buffer.concat([garbage, hello, ...frames.map(encoded)]), lengths);
@@ -182,7 +182,7 @@ test("a payload over the limit is refused from its header alone", () => {
   );
 });
 
-test("records come out as they went in", () => {
+test("records decode to what was encoded", () => {
   const value = fc.oneof(fc.maxSafeNat(), bytes(300), fc.string());
   fc.assert(
     fc.property(
@@ -250,7 +250,7 @@ function referenceRecords(raw: Buffer): { tag: number; value: Buffer }[] | undef
   return rest && [{ tag: raw.readUInt8(0), value: raw.subarray(5, end) }, ...rest];
 }
 
-test("the engine's multiplexed output comes apart the same wherever it is cut, and noise in it is a FrameError", () => {
+test("the engine's multiplexed output decodes the same with any cuts, and noise in it is a FrameError", () => {
   const chunk = fc.tuple(fc.constantFrom(1, 2), bytes(300));
   fc.assert(
     fc.property(fc.array(chunk, { maxLength: 10 }), bytes(50), cuts, (chunks, noise, lengths) => {

@@ -143,14 +143,14 @@ describe("file operation", () => {
   const listing = (answer: (init: FakeInit, channel: number) => void) =>
     talk(turning((fake, { channel }) => answer(fake, channel)));
 
-  test("a file operation is refused more entries than it asked for", async () => {
+  test("a file operation refuses an answer with more entries than it asked for", async () => {
     const { link } = await listing((init, channel) => {
       for (let count = 0; count < 11; count++) init.say(FrameType.items, channel, entry(`file-${count}`));
     });
     await expect(link.files.list("", { maxItems: 10 })).rejects.toMatchObject({ code: "init-protocol" });
   });
 
-  test("a file operation is refused entries whose paths are longer than a path can be", async () => {
+  test("a file operation refuses an answer with paths longer than a path can be", async () => {
     const { link } = await listing((init, channel) => {
       init.say(FrameType.items, channel, entry("x".repeat(60_000)));
       init.say(FrameType.done, channel, number(DoneTag.count, 1));
@@ -158,7 +158,7 @@ describe("file operation", () => {
     await expect(link.files.list("")).rejects.toMatchObject({ code: "init-protocol" });
   });
 
-  test("a file operation is refused a cut item, and data where it reads none", async () => {
+  test("a file operation refuses an answer with a cut item, and data that it did not ask for", async () => {
     const cut = await listing((init, channel) =>
       init.say(FrameType.items, channel, entry("name").subarray(0, 9)),
     );
@@ -167,7 +167,7 @@ describe("file operation", () => {
     await expect(data.link.files.stat("x")).rejects.toMatchObject({ code: "init-protocol" });
   });
 
-  test("a file operation is refused more bytes than it asked for", async () => {
+  test("a file operation refuses an answer with more bytes than it asked for", async () => {
     const { link } = await listing((init, channel) => {
       init.say(FrameType.data, channel, Buffer.alloc(1_001));
       init.say(FrameType.done, channel, number(DoneTag.size, 1_001));
@@ -186,7 +186,7 @@ describe("file operation", () => {
     expect(outcomes.map(({ status }) => status)).toEqual(Array(4).fill("rejected"));
   });
 
-  test("a file operation is refused packed entries that are cut, that were not asked for, or that hold too much", async () => {
+  test("a file operation refuses packed entries that are cut, were not asked for, or are too large", async () => {
     const piece = (bytes: Uint8Array) => {
       const length = Buffer.alloc(4);
       length.writeUInt32BE(bytes.length);
@@ -216,7 +216,7 @@ describe("file operation", () => {
     }
   });
 
-  test("a file operation is refused more refusals of an archive than it can have, and names that are no names", async () => {
+  test("a file operation refuses an answer with more refusals than the archive has entries, or with invalid names", async () => {
     const refusal = (path: string, text = "") =>
       item(
         new RecordWriter().add(ItemTag.path, path).add(ItemTag.code, "\u001b[2Jx").add(ItemTag.text, text),
@@ -244,7 +244,7 @@ describe("file operation", () => {
     expect(refused[0]?.refusal.message).toMatch(/^[\u0020-\u007e]{1,200}$/);
   });
 
-  test("a file operation gets a failure in words that are short and printable", async () => {
+  test("a file operation's failure has a short, printable text, also from a hostile init", async () => {
     const { link } = await listing((init, channel) =>
       init.say(
         FrameType.fail,
@@ -268,7 +268,7 @@ describe("at the hello", () => {
     return [failure, await connection.closed];
   };
 
-  test("a wrong nonce is no answer", async () => {
+  test("an answer to the hello with a wrong nonce is ignored", async () => {
     const [failure, end] = await ending((_, init) => {
       init.nonce = Buffer.alloc(16, 1);
       init.acknowledge();
@@ -277,14 +277,14 @@ describe("at the hello", () => {
     expect(end).toEqual({ why: "unresponsive", waitedMs: 300 });
   });
 
-  test("a lower epoch is no answer", async () => {
+  test("an answer to the hello with a lower epoch is ignored", async () => {
     const [failure] = await ending((_, init) =>
       init.say(FrameType.helloAck, 0, new RecordWriter().add(HelloAckTag.nonce, init.nonce).finish(), 0),
     );
     expect(failure).toMatchObject({ code: "init-unresponsive" });
   });
 
-  test("a higher epoch, or FENCED once open, makes this holder stop", async () => {
+  test("an init with a higher epoch, or a FENCED from an open link, makes the holder stop", async () => {
     const [failure] = await ending((_, init) =>
       init.say(FrameType.helloAck, 0, new RecordWriter().add(HelloAckTag.nonce, init.nonce).finish(), 9),
     );
@@ -296,7 +296,7 @@ describe("at the hello", () => {
     expect(await link.closed).toEqual({ why: "fenced", highestEpoch: 12 });
   });
 
-  test("an impossible list of running commands is a breach of protocol", async () => {
+  test("an impossible list of running commands in the hello's answer closes the link", async () => {
     const [failure] = await ending((_, init) =>
       init.acknowledge((ack) => ack.add(HelloAckTag.running, Buffer.alloc(5))),
     );
@@ -316,7 +316,7 @@ describe("at the hello", () => {
 describe("worker does not grow", () => {
   const hundredMiB = 1600;
 
-  test("the worker does not grow on a hundred megabytes of noise before the hello", async () => {
+  test("the worker's memory stays bounded under a hundred megabytes of noise before the hello", async () => {
     const init = new FakeInit(() => {});
     const opening = connectionTo(init)
       .open()
@@ -328,7 +328,7 @@ describe("worker does not grow", () => {
     expect(await opening).toMatchObject({ code: "init-unresponsive" });
   });
 
-  test("the worker does not grow on a hundred megabytes of frames of an epoch that is over", async () => {
+  test("the worker's memory stays bounded under a hundred megabytes of frames of an old epoch", async () => {
     const { init, link } = await talk();
     const growth = await growthOf(async () => {
       for (let round = 0; round < hundredMiB; round++) init.say(FrameType.stdout, 5, Buffer.alloc(65_536), 0);
@@ -337,7 +337,7 @@ describe("worker does not grow", () => {
     expect(await Promise.race([link.closed, "open"])).toBe("open");
   });
 
-  test("the worker does not grow on untaken output beyond the credit: it is cut off after a megabyte", async () => {
+  test("the worker closes a link that sends more output than the credit allows, and its memory stays bounded", async () => {
     const stuck = Promise.withResolvers<void>();
     const { init, link } = await talk();
     const execution = link.exec({ ...command, onOutput: () => stuck.promise });
@@ -350,7 +350,7 @@ describe("worker does not grow", () => {
     expect(await execution.end).toMatchObject({ kind: "broken" });
   });
 
-  test("the worker does not grow on untaken output in single bytes", async () => {
+  test("the worker's memory stays bounded for unread output in single bytes", async () => {
     const stuck = Promise.withResolvers<void>();
     const { init, link } = await talk();
     const execution = link.exec({ ...command, onOutput: () => stuck.promise });
@@ -363,7 +363,7 @@ describe("worker does not grow", () => {
     await execution.end;
   });
 
-  test("the worker does not grow on a file in single bytes beyond what its bytes are", async () => {
+  test("the worker's memory stays bounded by a file's size when the file comes in single bytes", async () => {
     const { link } = await talk(
       turning((init, { channel }) => {
         let sent = 0;

@@ -241,7 +241,9 @@ test("a survivor that claims commands it never ends is not adopted but replaced"
   expect(after?.id).not.toBe(before?.id);
 });
 
-test("a liar that claims to be fenced cannot keep its sandbox from being started again", async ({ host }) => {
+test("a process 1 that falsely claims a higher epoch cannot keep its sandbox from being started again", async ({
+  host,
+}) => {
   const driver = await driverOf(
     host,
     "ack(take())\nwhile True:\n    one = take()\n    if one.kind == FILE: measured(one)\n    if one.kind == EXEC: say(FENCED, 0, record(1, 2**50))",

@@ -9,7 +9,9 @@ function post(host: string, more: string): string {
 }
 
 describe("a page in a browser on the same machine, and a gateway without keys", () => {
-  test("a foreign name that points at 127.0.0.1 is not answered", async ({ gateways }) => {
+  test("a gateway without keys does not answer a foreign host name that points at 127.0.0.1", async ({
+    gateways,
+  }) => {
     const gateway = await gateways.start({ BERTH_ADMIN_KEY: "" });
     for (const host of [
       "evil.example",
@@ -26,7 +28,9 @@ describe("a page in a browser on the same machine, and a gateway without keys", 
     }
   });
 
-  test("a page of another origin is not answered, whichever header shows it", async ({ gateways }) => {
+  test("a gateway without keys does not answer a page of another origin, by Origin or Sec-Fetch-Site", async ({
+    gateways,
+  }) => {
     const gateway = await gateways.start({ BERTH_ADMIN_KEY: "" });
     const host = `localhost:${gateway.port}`;
     const foreign = [
@@ -68,7 +72,9 @@ describe("a page in a browser on the same machine, and a gateway without keys", 
     expect((await raw(gateway.port, post(host, ""))).status).toBe(202);
   });
 
-  test("a form's content types are not read, and no page gets permission to read", async ({ gateways }) => {
+  test("a gateway reads no content types that a form can send, and gives no page CORS permission", async ({
+    gateways,
+  }) => {
     const gateway = await gateways.start({ BERTH_ADMIN_KEY: "" });
     for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"]) {
       const answer = await gateway.call("POST", "/v1/jobs", {

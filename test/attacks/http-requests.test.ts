@@ -162,7 +162,7 @@ describe("hostile requests", () => {
     expect(listed.body.problems).toEqual([expect.stringMatching(/^1: it has more than 100000 values/)]);
   });
 
-  test("what is not JSON, not UTF-8, or poisoned is refused", async ({ gateways }) => {
+  test("a body that is not JSON, is not UTF-8, or sets a prototype is refused", async ({ gateways }) => {
     const gateway = await gateways.start();
     const bodies = [
       "",
@@ -231,7 +231,7 @@ describe("hostile requests", () => {
     await stillServes(gateway);
   });
 
-  test("a request that two readers could read differently is refused, and never taken for two", async ({
+  test("an ambiguous request (request smuggling) is refused, and never parsed as two", async ({
     gateways,
   }) => {
     const gateway = await gateways.start();
@@ -258,7 +258,7 @@ describe("hostile requests", () => {
     await stillServes(gateway);
   });
 
-  test("a header that decides something may be given once", async ({ gateways }) => {
+  test("a header that decides something is refused when it is given twice", async ({ gateways }) => {
     const gateway = await gateways.start();
     for (const name of [
       "Authorization: Bearer x",
@@ -288,7 +288,7 @@ describe("hostile requests", () => {
     await stillServes(gateway);
   });
 
-  test("paths that try to be another path are refused", async ({ gateways }) => {
+  test("request paths that are spelled to reach another route are refused", async ({ gateways }) => {
     const gateway = await gateways.start();
     const paths = [
       "/v1/jobs/%2e%2e",
@@ -329,7 +329,9 @@ describe("hostile requests", () => {
     await stillServes(gateway);
   });
 
-  test("a wrong method gets the right ones in Allow, and odd methods are refused", async ({ gateways }) => {
+  test("a wrong method is answered with the right ones in Allow, and unknown methods are refused", async ({
+    gateways,
+  }) => {
     const gateway = await gateways.start();
     const patched = await gateway.call("PATCH", "/v1/jobs");
     expect(patched).toMatchObject({ status: 405, body: { code: "method-not-allowed" } });
@@ -341,7 +343,7 @@ describe("hostile requests", () => {
     }
   });
 
-  test("an unexpected query is refused, a doubled one too", async ({ gateways }) => {
+  test("an unknown or repeated query parameter is refused", async ({ gateways }) => {
     const gateway = await gateways.start();
     for (const query of [
       "?nope=1",

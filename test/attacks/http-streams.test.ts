@@ -16,7 +16,7 @@ async function streams(gateway: TestGateway): Promise<number> {
 }
 
 describe("abuse of event streams", () => {
-  test("one key opens only so many, one gateway only so many, and a place is free again when its listener leaves", async ({
+  test("event streams are bounded for each key and each gateway, and a closed stream frees its place", async ({
     gateways,
   }) => {
     const gateway = await gateways.start({ BERTH_GATEWAY_STREAMS_PER_KEY: "3", BERTH_GATEWAY_STREAMS: "5" });
@@ -41,7 +41,7 @@ describe("abuse of event streams", () => {
     again.abort();
   });
 
-  test("one key waits for only so many jobs at once, and nothing is submitted by what is refused", async ({
+  test("a key waits for a bounded number of jobs at once, and a refused request submits nothing", async ({
     gateways,
     redis,
   }) => {
@@ -65,7 +65,7 @@ describe("abuse of event streams", () => {
       .toBe(202);
   });
 
-  test("an event id that is none is refused", async ({ gateways }) => {
+  test("an invalid event id is refused", async ({ gateways }) => {
     const gateway = await gateways.start();
     const id = await job(gateway);
     const garbage = [
@@ -102,7 +102,10 @@ describe("abuse of event streams", () => {
     leave.abort();
   });
 
-  test("a thousand listeners that come and go leave nothing behind", async ({ gateways, redis }) => {
+  test("a thousand listeners that come and go leave no stream and no connection to Redis behind", async ({
+    gateways,
+    redis,
+  }) => {
     const gateway = await gateways.start();
     const ids = await Promise.all(Array.from({ length: 10 }, () => job(gateway)));
     const client = redis.connect();
@@ -122,7 +125,7 @@ describe("abuse of event streams", () => {
     expect(await connections()).toBeLessThanOrEqual(before + 1);
   });
 
-  test("a stream that is asked for and never read is not fed without end", async ({ gateways, redis }) => {
+  test("an event stream that its client never reads takes bounded memory", async ({ gateways, redis }) => {
     const gateway = await gateways.start();
     const id = await job(gateway);
     const client = redis.connect();
@@ -158,7 +161,7 @@ describe("abuse of event streams", () => {
 });
 
 describe("a webhook that would reach inside", () => {
-  test("private, local and metadata addresses are not called, by number or by name", async ({
+  test("webhooks are not sent to private, local and metadata addresses, by number or by name", async ({
     gateways,
     redis,
   }) => {
@@ -220,7 +223,7 @@ describe("a webhook that would reach inside", () => {
 });
 
 describe("a batch upload that means harm", () => {
-  test("a line without end, a silent sender, garbage without end, and one that leaves are let go", async ({
+  test("a batch upload with an endless line, a silent sender, endless garbage or a lost sender is ended", async ({
     gateways,
   }) => {
     const gateway = await gateways.start({

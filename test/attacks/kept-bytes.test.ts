@@ -65,7 +65,7 @@ describe("a tenant that fills the workspaces of many sandboxes", () => {
     for (const agent of ["a1", "a2", "a3"]) expect((await fill(agent)).outcome).toEqual(ok);
     await expect.poll(() => used(berth, "workspaceBytes")).toBeGreaterThanOrEqual(24 * mebibyte);
     await expect(fill("a4")).rejects.toMatchObject(full("workspaceBytes"));
-    // Each counts once, whoever had it last, and again when something of it is gone.
+    // Each directory counts once, with any last user, and is measured again after a removal.
     const bytes = () => fleet.redis.connect().hgetall(redisKeys.workspacesOf("evil"));
     await expect
       .poll(async () => Object.keys(await bytes()).sort())

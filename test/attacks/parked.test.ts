@@ -33,9 +33,7 @@ const hiders = [
 ].join("\n");
 
 describe("what a tenant leaves behind", () => {
-  test("what a tenant leaves behind does not survive its sandbox's parking, whatever it hides in", async ({
-    host,
-  }) => {
+  test("no process of a tenant survives its sandbox's parking, however it hides", async ({ host }) => {
     const first = await host.sandbox({ epoch: 1, profile: { limits: { pids: 60 } } });
     await first.exec({ command: hiders });
     expect(await threadsIn(host)).toBeGreaterThan(4);

@@ -75,7 +75,9 @@ test("no operation takes a path that climbs, is absolute, has control bytes or i
   expect((await sandbox.files.list("")).items.map(({ path }) => path)).toEqual(["a-directory", "a-file"]);
 });
 
-test("init refuses them too, should the worker ever let one through", async ({ host }) => {
+test("init also refuses paths that climb, are absolute, have control bytes or are too long", async ({
+  host,
+}) => {
   await withRawInit(host, async (connection) => {
     for (const [what, path] of Object.entries(badPaths)) {
       for (const op of Object.values(FileOp)) {

@@ -41,7 +41,7 @@ describe("after a timeout nothing of the command is left", () => {
   );
 });
 
-test("a cancelled command and one with background: kill leave nothing either", async ({ host }) => {
+test("a cancelled command, and one with background: kill, leave no process behind", async ({ host }) => {
   const sandbox = await host.sandbox();
   const cancelling = new AbortController();
   const running = sandbox.exec(

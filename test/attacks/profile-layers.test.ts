@@ -83,7 +83,7 @@ const rule = fc.constantFrom<AccessRule>(
 );
 const directory = (name: string) => ({ source: `/${name}`, target: `/mnt/${name}`, access: "ro" as const });
 
-/** Fields whose values no number or order tells. */
+/** Fields whose values are not compared by number or order. */
 const others: Readonly<Record<string, fc.Arbitrary<unknown>>> = {
   image,
   images: fc.uniqueArray(image),
@@ -170,7 +170,7 @@ function isWithin(some: readonly unknown[], all: readonly unknown[]): boolean {
   return some.every((one) => known.includes(JSON.stringify(one)));
 }
 
-/** By path, whether the first is more than the second allows: what the fields mean that no number or order tells. */
+/** By path: whether the first value is more than the second allows, for fields that are not compared by number or order. */
 const isMore: Readonly<Record<string, (job: SandboxProfile, allowed: SandboxProfile) => boolean>> = {
   image: (job, { image, images }) => !isWithin([job.image], [image, ...images]),
   network: (job, { network, networks }) => !isWithin([job.network], [network, ...networks, "none"]),
@@ -212,8 +212,8 @@ function resolved<T>(resolve: () => T): T | undefined {
   }
 }
 
-describe("no job gets more", () => {
-  test("than its key, its agent, its tenant or the fleet may have, in any field, whatever the layers and its own settings say", () => {
+describe("merge of profile layers", () => {
+  test("no job gets more than its key, its agent, its tenant or the fleet may have, in any field, with any layers and settings", () => {
     const compared = { ofKey: 0, ofJob: 0 };
     const [operators, lower, own] = [layerOf(3), layerOf(8), layerOf(40)];
     fc.assert(
@@ -264,7 +264,7 @@ describe("no job gets more", () => {
     },
   );
 
-  test("than before by asking for no cap, in any layer below the operator's", () => {
+  test("no job gets more by asking for no cap, in any layer below the operator's", () => {
     const none = { idleMs: 0, limits: { memoryBytes: 0, cpus: 0, pids: 0 }, exec: { timeoutMs: 0 } };
     const policy = policyOf({}, { [layers.fleet]: none, [layers.tenant(tenant)]: none } as Record<
       LayerId,

@@ -54,7 +54,9 @@ describe("memory", () => {
     expect(sandbox.origin.restarts).toBe(0);
   });
 
-  test("a kill that only looks like it is not called out of memory", async ({ host }) => {
+  test("a SIGKILL that the kernel did not send for memory is not reported as out of memory", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox({ profile });
     expect((await sh(sandbox, "kill -KILL $$")).outcome).toEqual({ kind: "signalled", signal: 9 });
     expect((await sh(sandbox, "exit 137")).outcome).toEqual({ kind: "exited", code: 137 });

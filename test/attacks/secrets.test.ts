@@ -244,7 +244,7 @@ describe("secret", () => {
     }
   });
 
-  test("a secret is another tenant's neither in the environment nor by a stolen sealed value", async ({
+  test("no tenant gets another tenant's secret, neither in its environment nor by a stolen sealed value", async ({
     fleet,
   }) => {
     const { berth } = await keyedFleet(fleet);

@@ -77,7 +77,7 @@ describe("hostile tenant", () => {
     expect((await lstat(outside)).isFile()).toBe(true);
   });
 
-  test("a hostile tenant removes nothing by what it took every permission from, or nested deeply", async ({
+  test("files without permissions, nested deeply or with odd names do not keep a snapshot from being made, restored and removed", async ({
     fleet,
   }) => {
     await fleet.worker("worker-1", busybox);
@@ -165,7 +165,7 @@ describe("hostile tenant", () => {
   });
 });
 
-test("a worker that dies while it makes a snapshot leaves none that anybody sees, and the job is made again", async ({
+test("a worker that dies while it makes a snapshot leaves no visible snapshot, and the job runs again", async ({
   fleet,
 }) => {
   const first = await fleet.worker("worker-1", busybox);

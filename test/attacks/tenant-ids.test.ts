@@ -12,7 +12,7 @@ async function tenantKeys(gateway: TestGateway, ...tenants: string[]): Promise<s
 }
 
 describe("ids of one tenant's jobs and schedules", () => {
-  test("the ids of one tenant's jobs and schedules tell another tenant nothing: an id that is in use is accepted as a fresh one is, and is another job", async ({
+  test("the ids of one tenant's jobs and schedules reveal nothing to another tenant: an id in use is accepted like a fresh one, and is another job", async ({
     gateways,
   }) => {
     const gateway = await gateways.start();

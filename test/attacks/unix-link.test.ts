@@ -75,7 +75,7 @@ print(json.dumps(taken))`,
     host,
   }) => {
     const first = await host.sandbox();
-    // Looks for whatever appears there, without a pause.
+    // Lists the directory again and again, without a pause.
     await sh(first, "(while :; do ls /.berth/link >> seen 2>/dev/null; done) >/dev/null 2>&1 & echo started");
     first.detach();
     const second = await host.sandbox({ epoch: 2 });

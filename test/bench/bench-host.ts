@@ -44,7 +44,7 @@ export class BenchHost implements AsyncDisposable {
     return new BenchHost({ fleet, workspacesRoot: await mkdtemp(join(tmpdir(), "berth-bench-")) });
   }
 
-  /** In a child process: its parent closes the place, whatever becomes of the child. */
+  /** In a child process: its parent closes the place, also when the child dies. */
   static join(place: BenchPlace): BenchHost {
     return new BenchHost(place);
   }
@@ -66,7 +66,7 @@ export class BenchHost implements AsyncDisposable {
     return this.docker.getContainer(record.id);
   }
 
-  /** Every container, in whatever state, and every workspace. Idempotent. */
+  /** Removes every container, in any state, and every workspace. Idempotent. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;

@@ -154,7 +154,7 @@ async function series(
   return looks;
 }
 
-/** Removes what is gone a day after a job's end, and the results, of which a fleet keeps 100,000 whatever its tenants. */
+/** Removes what expires a day after a job's end, and the results: a fleet keeps 100,000 of them with any number of tenants. */
 async function expireRecords(redis: Redis): Promise<void> {
   await redis.unlink(redisKeys.results);
   await forgetIdleQueues(redis, { idleMs: 0, limit: 1_000 });
@@ -201,7 +201,7 @@ export async function useOnce(redis: Redis, tenant: string): Promise<void> {
   await running;
 }
 
-/** Of a real worker, whatever it holds: its own, one for wake-ups, and those of the fleet's queues. */
+/** Connections of a real worker, which do not grow with its sandboxes: its own, one for wake-ups, and those of the fleet's queues. */
 async function workerConnections(host: Parameters<Scenario["run"]>[0]): Promise<number> {
   await using fleet = await BenchFleet.open(host);
   const redis = fleet.connect("blocking");

@@ -1,5 +1,5 @@
 /**
- * A process of its own, so that nothing else was in its memory before: takes transfers one after the other and tells its
+ * A process of its own, so that nothing else was in its memory before: takes transfers one after the other and reports its
  * parent how high its resident memory rose in each. Run by output.ts.
  */
 import { type ChildProcess, fork } from "node:child_process";

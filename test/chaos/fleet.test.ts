@@ -18,7 +18,9 @@ function found(run: LoadRun) {
 }
 
 describe("producer that dies between its two steps", () => {
-  test("a producer that dies between its two steps is made up for by the sweep", async ({ fleet }) => {
+  test("the sweep offers the sandbox of a producer that died after adding its job and before offering it", async ({
+    fleet,
+  }) => {
     const run = new LoadRun(fleet.client());
     // No worker listens yet, and the offer is removed: what a producer killed before offering leaves behind.
     const job = await found(run);
@@ -35,9 +37,7 @@ describe("producer that dies between its two steps", () => {
 });
 
 describe("producers that are killed while they hand jobs over", () => {
-  test("producers that are killed while they hand jobs over leave nothing behind that was accepted and does not end", async ({
-    fleet,
-  }) => {
+  test("every job that killed producers had submitted successfully ends", async ({ fleet }) => {
     await fleet.worker("worker-1", brisk);
     const accepted: HistoryJob[] = [];
     for (let seed = 61; seed < 63; seed++) {
@@ -62,7 +62,7 @@ describe("producers that are killed while they hand jobs over", () => {
 });
 
 describe("worker that dies between taking an offer and settling it", () => {
-  test("a worker that dies between taking an offer and settling it does not keep the sandbox from being offered again", async ({
+  test("a worker that dies after taking an offer does not keep the sandbox from being offered again", async ({
     fleet,
   }) => {
     const run = new LoadRun(fleet.client());

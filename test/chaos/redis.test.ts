@@ -86,7 +86,7 @@ describe("Redis that is killed and started again with its file", () => {
 });
 
 describe("connections that are cut again and again, blocking ones too", () => {
-  test("connections that are cut again and again, blocking ones too cost time and nothing else", {
+  test("connections that are cut again and again, blocking ones too, cost time and lose no job", {
     timeout: 150_000,
   }, async ({ fleet }) => {
     const brisk = { ...busybox, BERTH_LEASE_MS: "6000", BERTH_SWEEP_MS: "500" };

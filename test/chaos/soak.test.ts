@@ -61,7 +61,7 @@ async function replaced(
 }
 
 describe("one trouble after another, under load", () => {
-  test("one trouble after another, under load breaks none of the promises", {
+  test("one fault after another, under load, breaks no invariant", {
     timeout: 120_000 + troubles * 10_000,
   }, async ({ fleet }) => {
     const workers: TestWorker[] = [];

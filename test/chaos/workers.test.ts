@@ -105,7 +105,7 @@ describe("worker that dies in the middle of a job", () => {
     await fleet.provesSound(await run.jobs());
   });
 
-  test("a worker that dies in the middle of a job and comes back has its sandboxes again, whatever they were at", async ({
+  test("a worker that dies in the middle of a job and comes back has its sandboxes again, in every state", async ({
     fleet,
   }) => {
     const worker = await fleet.worker("worker-1", brisk);

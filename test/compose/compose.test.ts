@@ -44,7 +44,7 @@ describe.skipIf(reason !== undefined)("compose file", () => {
     berth = await stack.client(plain);
     workers = await threeWorkers();
     const host = workers[0]?.host ?? "";
-    // The same disk, the same host; numbers tell the workers apart.
+    // The same disk means the same host. The workers differ by their numbers.
     expect(workers.map((worker) => worker.host)).toEqual([host, host, host]);
     expect(workers.map(({ id }) => id)).toEqual(
       [1, 2, 3].map((number) => `${stack.project}-worker-${number}-${host}`),
@@ -106,7 +106,7 @@ describe.skipIf(reason !== undefined)("compose file", () => {
     expect(unknown).toEqual([]);
   });
 
-  test("the compose file finds every result of a batch although a worker's container is killed", {
+  test("a batch on the compose file's fleet has every result although a worker's container is killed", {
     timeout: upMs,
   }, async () => {
     const tenants = Array.from({ length: 9 }, (_, index) => `tenant-${index}`);

@@ -286,7 +286,7 @@ describe("worker that was taken over", () => {
     proxy,
   }) => {
     const upgrade = "Host: x\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n";
-    const first = `POST /containers/nobody/attach HTTP/1.1\r\n${upgrade}`;
+    const first = `POST /containers/missing/attach HTTP/1.1\r\n${upgrade}`;
     const answer = await proxy.raw(`${first}GET /version HTTP/1.1\r\nHost: x\r\n\r\n`);
     expect(answer).toMatch(/^HTTP\/1\.1 404 /);
     expect(answer).not.toContain("ApiVersion");

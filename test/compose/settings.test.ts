@@ -53,7 +53,7 @@ describe("settings in the compose file", () => {
   });
 });
 
-test("whatever a package reads when it runs is in the images", async () => {
+test("the images have every file that a package reads when it runs", async () => {
   const missing: string[] = [];
   for (const group of ["apps", "packages"]) {
     for (const name of await readdir(join(root, group))) {

@@ -126,7 +126,7 @@ export class ComposeStack {
     }
   }
 
-  /** Whatever the tests did. */
+  /** Removes the stack in any state. */
   async clear(): Promise<void> {
     await this.down().catch(() => {});
     await this.#driver().reap(() => true);

@@ -137,7 +137,7 @@ describe("same content", () => {
 });
 
 describe("what is over a limit", () => {
-  test("what is over a limit is refused by its size before the rest of it is read", async ({ artifacts }) => {
+  test("an artifact over the size limit is refused before the rest of it is read", async ({ artifacts }) => {
     const { store } = artifacts.with({ maxBytes: 100_000 });
     let given = 0;
     async function* endless() {
@@ -151,7 +151,7 @@ describe("what is over a limit", () => {
     expect(await artifacts.keys()).toEqual([]);
   });
 
-  test("what is over a limit is refused by the tenant's quota, and another tenant is not touched by it", async ({
+  test("an artifact over the tenant's quota is refused, and another tenant's are not", async ({
     artifacts,
   }) => {
     const some = artifacts.with({ quotaBytes: 500_000 });
@@ -166,7 +166,7 @@ describe("what is over a limit", () => {
     await some.kept("b", randomBytes(300_000));
   });
 
-  test("what is over a limit is refused by the number of the tenant's artifacts", async ({ artifacts }) => {
+  test("an artifact beyond the tenant's number of artifacts is refused", async ({ artifacts }) => {
     const some = artifacts.with({ quotaCount: 2 });
     await some.kept("a", "");
     await some.kept("b", "");
@@ -175,7 +175,7 @@ describe("what is over a limit", () => {
     });
   });
 
-  test("what is over a limit of many at once never passes the quota", async ({ artifacts }) => {
+  test("many artifacts stored at once never pass the tenant's quota", async ({ artifacts }) => {
     const { store } = artifacts.with({ quotaBytes: 10_000 });
     const puts = Array.from({ length: 40 }, (_, index) =>
       store.put(owner, `f${index}`, chunksOf(Buffer.alloc(1_000, index))),
@@ -187,7 +187,9 @@ describe("what is over a limit", () => {
 });
 
 describe("between two steps", () => {
-  test("a file that was swept before its artifact was added is not taken for one", async ({ artifacts }) => {
+  test("a file that was swept before its artifact was added does not become an artifact", async ({
+    artifacts,
+  }) => {
     class Slow extends DirectoryStore {
       override async commit(draft: string, final: string): Promise<void> {
         await super.commit(draft, final);
@@ -201,7 +203,9 @@ describe("between two steps", () => {
     expect(await artifacts.keys()).toEqual([]);
   });
 
-  test("an answer that gets lost loses no bytes", async ({ artifacts }) => {
+  test("an artifact keeps its bytes when the answer of the script that adds it gets lost", async ({
+    artifacts,
+  }) => {
     let lost = false;
     const redis = new Proxy(artifacts.redis, {
       get(target, name) {
@@ -227,7 +231,7 @@ describe("between two steps", () => {
     expect(await artifacts.files()).toHaveLength(1);
   });
 
-  test("a source that fails leaves nothing", async ({ artifacts }) => {
+  test("an artifact whose source fails leaves no file", async ({ artifacts }) => {
     async function* failing() {
       yield large;
       throw new Error("the sandbox is gone");
@@ -237,7 +241,7 @@ describe("between two steps", () => {
     expect(await artifacts.keys()).toEqual([]);
   });
 
-  test("a directory that was emptied is used again, as another place", async ({ artifacts }) => {
+  test("an artifact directory that was emptied is used again, with another id", async ({ artifacts }) => {
     const before = await artifacts.kept("f", large);
     for (const name of await readdir(artifacts.directory))
       await rm(join(artifacts.directory, name), { recursive: true });
@@ -249,7 +253,7 @@ describe("between two steps", () => {
     expect(await artifacts.store.remove(before.id)).toBe(true);
   });
 
-  test("a directory that cannot be written is a fault, and small artifacts are kept all the same", async ({
+  test("an artifact directory that cannot be written is a fault, and small artifacts are kept all the same", async ({
     artifacts,
   }) => {
     const file = join(artifacts.directory, "a-file");
@@ -269,7 +273,7 @@ describe("worker that lost its lease", () => {
     await artifacts.redis.hset(lease, { worker: "worker-1", ...holder });
     const ref = await artifacts.kept("f", "x", { holder });
     const lost = (error: unknown) => isFault(error, "lease-lost");
-    // A Redis that lost its last second may give an epoch twice: then the instance tells the two apart.
+    // A Redis that lost its last second may give an epoch twice. The two holders then differ by their instance.
     for (const next of [
       { worker: "worker-2", epoch: 8, instance: "a" },
       { worker: "worker-2", epoch: 7, instance: "b" },
@@ -334,13 +338,13 @@ describe("sweep", () => {
     expect(await artifacts.store.reader.bytes(first.id)).toEqual(large);
   });
 
-  test("the sweep removes only what its index names, whatever else is in the directory", async ({
+  test("the sweep removes only files that its index names, and leaves all others in the directory", async ({
     artifacts,
   }) => {
     await artifacts.kept("f", large);
-    await writeFile(join(artifacts.directory, "somebody-elses"), "x");
+    await writeFile(join(artifacts.directory, "another-programs"), "x");
     expect(await artifacts.store.sweep()).toEqual({ expired: 0, removedFiles: 0 });
-    expect(await readdir(artifacts.directory)).toContain("somebody-elses");
+    expect(await readdir(artifacts.directory)).toContain("another-programs");
   });
 
   test("the sweep does not follow a name out of the directory", async ({ artifacts }) => {

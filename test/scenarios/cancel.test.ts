@@ -18,7 +18,7 @@ const unbegunResult: JobResult = {
   timing: { wallMs: 0, cpuMs: 0 },
   text: "[cancelled: by request, before it began]\n[exit 130]",
 };
-/** As the client tells it. */
+/** A job's outcome, as the client reads it. */
 const cancelled: JobResult = {
   ...unbegunResult,
   timing: { ...unbegunResult.timing, finishedAtMs: expect.any(Number) },
@@ -35,7 +35,7 @@ async function typesOf(fleet: TestFleet, { key, id }: EnqueuedJob): Promise<stri
   return events.map(({ event }) => event.type);
 }
 
-/** How often the results tell of a job. */
+/** How often a job is among the fleet's results. */
 async function timesTold(fleet: TestFleet, { id }: EnqueuedJob): Promise<number> {
   const results = await fleet.redis.connect().xrange(redisKeys.results, "-", "+");
   return results.filter(([, fields]) => fields[1] === id).length;

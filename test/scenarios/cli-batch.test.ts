@@ -47,7 +47,7 @@ async function linesRun(fleet: TestFleet): Promise<string[]> {
   return (value.content ?? "").trimEnd().split("\n");
 }
 
-test("every job's result is a line, the summary counts, and the exit code says whether all went well", async ({
+test("berth batch run writes a line for each job, prints a summary, and exits with 1 if a job failed", async ({
   env,
   here,
 }) => {
@@ -75,7 +75,7 @@ test("every job's result is a line, the summary counts, and the exit code says w
   });
 });
 
-test("after Ctrl-C the same id brings what is missing, and nothing is run twice", async ({
+test("after Ctrl-C, berth batch run with the same id runs what is missing, and nothing twice", async ({
   fleet,
   env,
   here,
@@ -120,7 +120,7 @@ test("after Ctrl-C the same id brings what is missing, and nothing is run twice"
   expect((await linesRun(fleet)).map(Number).sort((a, b) => a - b)).toEqual(jobs.map((_, index) => index));
 });
 
-test("a batch is looked at and cancelled from elsewhere", async ({ env, here }) => {
+test("berth batch status and berth batch cancel work from another terminal", async ({ env, here }) => {
   await writeJobs(here, [order(0, "true"), order(1, "sleep 60"), order(1, "sleep 60")]);
   const run = new CliRun(["batch", "run", "jobs.jsonl", "--id", "slow", "--out", "results.jsonl"], {
     env,
@@ -139,7 +139,7 @@ test("a batch is looked at and cancelled from elsewhere", async ({ env, here }) 
   expect((await runCli(["batch", "status", "unknown"], { env })).code).toBe(1);
 });
 
-test("a file with lines that are no jobs is refused by line, and nothing of it runs", async ({
+test("berth batch run refuses a file with invalid lines, names each, and runs none of it", async ({
   fleet,
   env,
   here,
@@ -157,7 +157,7 @@ test("a file with lines that are no jobs is refused by line, and nothing of it r
   expect(await fleet.client().job("wrong-0")).toBeUndefined();
 });
 
-test("results of another batch are not added to", async ({ env, here }) => {
+test("berth batch run --out does not append to results of another batch", async ({ env, here }) => {
   await writeJobs(here, [order(0, "true")]);
   await runCli(["batch", "run", "jobs.jsonl", "--id", "one", "--out", "results.jsonl"], { env, cwd: here });
   const other = await runCli(["batch", "run", "jobs.jsonl", "--id", "two", "--out", "results.jsonl"], {
@@ -169,7 +169,10 @@ test("results of another batch are not added to", async ({ env, here }) => {
   expect((await results(here)).map(({ id }) => id)).toEqual(["one-0"]);
 });
 
-test("files that jobs keep are brought here, each job's in a directory of its own", async ({ env, here }) => {
+test("berth batch run --artifacts saves the files of each job in a directory of its own", async ({
+  env,
+  here,
+}) => {
   const jobs = [0, 1].map((index) =>
     order(index, `echo ${index} > out-${index}.txt`, { artifacts: [`out-${index}.txt`] }),
   );

@@ -19,7 +19,7 @@ async function resultOf(fleet: TestFleet, jobId: string) {
   return job?.result;
 }
 
-test("the command's exit code, stdout and stderr are passed on, each where it belongs", async ({ env }) => {
+test("berth exec passes on the command's exit code, stdout and stderr", async ({ env }) => {
   const run = (...args: string[]) => runCli(["exec", "acme", ...args], { env });
   expect(await run("--", "echo out; echo err >&2; exit 3")).toEqual({
     code: 3,
@@ -38,7 +38,7 @@ test("the command's exit code, stdout and stderr are passed on, each where it be
   expect((await run("--", "/etc/passwd", "-x")).code).toBe(126);
 });
 
-test("several words are run as they are, without a shell; options behind the first word are the command's", async ({
+test("berth exec runs several words without a shell, and passes on options behind the first word", async ({
   env,
 }) => {
   const run = (...args: string[]) => runCli(["exec", "acme", ...args], { env });
@@ -49,7 +49,7 @@ test("several words are run as they are, without a shell; options behind the fir
   );
 });
 
-test("output comes while the command runs, in the order it was written", async ({ env }) => {
+test("berth exec prints output while the command runs, in the order it was written", async ({ env }) => {
   const script = "echo one; until [ -e go ]; do sleep 0.05; done; echo two";
   const run = new CliRun(["exec", "acme", "--session", "a", "--", script], { env });
   await run.says("one\n");
@@ -58,7 +58,7 @@ test("output comes while the command runs, in the order it was written", async (
   expect(await run.end()).toEqual({ code: 0, stdout: "one\ntwo\n", stderr: "" });
 });
 
-test("-i gives the command what comes on stdin, text and any bytes", async ({ env }) => {
+test("berth exec -i passes stdin to the command, text and any bytes", async ({ env }) => {
   const text = await runCli(["exec", "acme", "-i", "--", "wc -l"], { env, stdin: "a\nb\nc\n" });
   expect(text.stdout.trim()).toBe("3");
   const bytes = Buffer.concat([randomBytes(100_000), Buffer.from([0xff, 0x00, 0x80])]);
@@ -69,7 +69,9 @@ test("-i gives the command what comes on stdin, text and any bytes", async ({ en
   expect((await runCli(["ls", "acme"], { env })).stdout).toBe("");
 });
 
-test("-i takes stdin that is longer than a request may be, and leaves none of it behind", async ({ env }) => {
+test("berth exec -i takes stdin that is longer than a request may be, and leaves no file behind", async ({
+  env,
+}) => {
   const run = (stdin: Buffer, ...args: string[]) =>
     new CliRun(["exec", "acme", "-i", ...args], { env, stdin }).end();
   const long = randomBytes(20 * 1024 * 1024 + 1);
@@ -82,7 +84,7 @@ test("-i takes stdin that is longer than a request may be, and leaves none of it
   await expect.poll(async () => (await runCli(["glob", "acme", "**", "--dot"], { env })).stdout).toBe("");
 });
 
-test("-i with long stdin and --fork-of writes it into the fork, and leaves the tenant's usual sandbox alone", async ({
+test("berth exec -i with long stdin and --fork-of writes it into the fork, and not into the tenant's usual sandbox", async ({
   fleet,
   env,
 }) => {
@@ -104,7 +106,7 @@ test("-i with long stdin and --fork-of writes it into the fork, and leaves the t
   await expect.poll(async () => (await runCli(kept, { env })).stdout).toBe("a\n");
 });
 
-test("-i with more stdin than the workspace's quota is refused, says so, and leaves none of it behind", async ({
+test("berth exec -i with more stdin than the workspace's quota is refused with that reason, and leaves no file behind", async ({
   env,
 }) => {
   expect(await runCli(["profile", "set", "tenant.acme", "limits.workspaceBytes=10m"], { env })).toMatchObject(
@@ -137,7 +139,7 @@ test("a job's id with another command is refused, and with the same gives the fi
   }
 });
 
-test("Ctrl-C cancels the job and prints that it did", async ({ fleet, env }) => {
+test("Ctrl-C during berth exec cancels the job and prints that it did", async ({ fleet, env }) => {
   const id = "to-be-cancelled";
   const run = new CliRun(["exec", "acme", "--id", id, "--", "echo begun; sleep 60"], { env });
   await run.says("begun");
@@ -147,7 +149,7 @@ test("Ctrl-C cancels the job and prints that it did", async ({ fleet, env }) => 
   expect((await resultOf(fleet, id))?.outcome.kind).toBe("cancelled");
 });
 
-test("when the reader of the output goes away, the job is cancelled", async ({ fleet, env }) => {
+test("berth exec cancels the job when the reader of its output goes away", async ({ fleet, env }) => {
   const id = "without-reader";
   const run = new CliRun(["exec", "acme", "--id", id, "--", "while :; do echo more; sleep 0.05; done"], {
     env,
@@ -158,7 +160,9 @@ test("when the reader of the output goes away, the job is cancelled", async ({ f
   expect((await resultOf(fleet, id))?.outcome.kind).toBe("cancelled");
 });
 
-test("with --json the result is one value, and the exit code still the command's", async ({ env }) => {
+test("berth exec --json prints the result as one value, and keeps the command's exit code", async ({
+  env,
+}) => {
   const { code, stdout, stderr } = await runCli(["exec", "acme", "--json", "--", "echo hi; exit 4"], { env });
   expect({ code, stderr }).toEqual({ code: 4, stderr: "" });
   expect(JSON.parse(stdout)).toMatchObject({
@@ -170,7 +174,7 @@ test("with --json the result is one value, and the exit code still the command's
   });
 });
 
-test("with --block the answer is what an agent reads, framed", async ({ env }) => {
+test("berth exec --block prints the text that an agent reads, framed", async ({ env }) => {
   const block = "[/exec echo hi; exit 4]\nhi\n[exit 4]\n[END EXEC]";
   const args = ["exec", "acme", "--block", "--", "echo hi; exit 4"];
   expect(await runCli(args, { env })).toEqual({ code: 4, stdout: `${block}\n`, stderr: "" });
@@ -179,7 +183,9 @@ test("with --block the answer is what an agent reads, framed", async ({ env }) =
   expect(refused.stdout).toMatch(/^\[\/exec ls\]\nERR: .+\n\[END EXEC\]\n$/);
 });
 
-test("a detached job is followed from elsewhere, with its exit code", async ({ env }) => {
+test("berth logs -f follows a detached job from another terminal, and exits with its exit code", async ({
+  env,
+}) => {
   const begun = await runCli(["exec", "acme", "-d", "--", "echo one; sleep 0.3; echo two; exit 5"], { env });
   const id = begun.stdout.trim();
   expect(await runCli(["logs", "-f", id], { env })).toEqual({ code: 5, stdout: "one\ntwo\n", stderr: "" });
@@ -194,7 +200,7 @@ test("a detached job is followed from elsewhere, with its exit code", async ({ e
   expect(JSON.parse(after.stdout).type).toBe("finished");
 });
 
-test("logs of a job that still runs end with what there is, unless they are followed", async ({ env }) => {
+test("berth logs of a running job prints the output so far and exits", async ({ env }) => {
   const begun = await runCli(["exec", "acme", "-d", "--", "echo so far; sleep 60"], { env });
   const id = begun.stdout.trim();
   await expect.poll(async () => (await runCli(["logs", id], { env })).stdout).toBe("so far\n");
@@ -204,7 +210,7 @@ test("logs of a job that still runs end with what there is, unless they are foll
   expect(followed.stderr).toContain("cancelled");
 });
 
-test("files that a command leaves are kept and brought here", async ({ fleet, env }) => {
+test("berth exec --artifact --save saves the files that a command leaves", async ({ fleet, env }) => {
   const directory = await mkdtemp(join(tmpdir(), "berth-cli-"));
   try {
     const command = "mkdir -p out && echo 42 > out/answer.txt && echo not > other.txt";
@@ -220,7 +226,7 @@ test("files that a command leaves are kept and brought here", async ({ fleet, en
   }
 });
 
-test("what the fleet refuses is one sentence, and no command's exit code", async ({ env }) => {
+test("berth exec exits with 64 and prints the reason when its job is invalid", async ({ env }) => {
   const { code, stderr } = await runCli(["exec", "Not a tenant ", "--", "ls"], { env });
   expect(code).toBe(64);
   expect(stderr).toContain("a tenant's name begins or ends with a space");

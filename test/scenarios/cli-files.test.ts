@@ -44,7 +44,7 @@ async function tree(root: string): Promise<string[]> {
   return Promise.all(lines);
 }
 
-test("a file is written, read, listed, edited, searched and found", async ({ env }) => {
+test("berth write, read, ls, edit, grep and glob work on a tenant's files", async ({ env }) => {
   const run = (args: string[], stdin?: string) =>
     runCli(args, { env, ...(stdin === undefined ? {} : { stdin }) });
   expect(await run(["write", "acme", "src/main.py", "--mode", "755"], "print(6 * 7)\n")).toMatchObject({
@@ -60,7 +60,9 @@ test("a file is written, read, listed, edited, searched and found", async ({ env
   expect(listed.entries).toMatchObject([{ path: "src/main.py", type: "file", size: 13 }]);
 });
 
-test("a missing file is one sentence with its code, and finding nothing exits with 1", async ({ env }) => {
+test("berth read of a missing file prints one sentence with its code, and berth grep without a match exits with 1", async ({
+  env,
+}) => {
   const missing = await runCli(["read", "acme", "nope"], { env });
   expect(missing).toMatchObject({ code: 1, stdout: "" });
   expect(missing.stderr).toContain("no such file or directory: nope [not-found]");
@@ -70,7 +72,7 @@ test("a missing file is one sentence with its code, and finding nothing exits wi
   );
 });
 
-test("a file larger than any one job carries is written and read whole", async ({ env, here }) => {
+test("berth write and berth read carry a file that is larger than one job carries", async ({ env, here }) => {
   const content = randomBytes(5_000_000);
   await writeFile(join(here, "large.bin"), content);
   const written = await runCli(["write", "acme", "deep/large.bin", "large.bin", "--json"], {
@@ -85,7 +87,7 @@ test("a file larger than any one job carries is written and read whole", async (
   expect((await runCli(["ls", "acme", "-R"], { env })).stdout).toBe("deep/\ndeep/large.bin\n");
 });
 
-test("a directory with odd names comes back as it went", async ({ env, here }) => {
+test("berth cp copies a directory with odd names there and back unchanged", async ({ env, here }) => {
   const from = join(here, "from");
   await mkdir(join(from, "a dir/Ünïcödé 日本語"), { recursive: true });
   await mkdir(join(from, "empty"));
@@ -152,7 +154,7 @@ test("berth cp out of a sandbox copies as cp does", async ({ env, here }) => {
   ]);
 });
 
-test("cp names what cannot be copied, copies the rest, and exits with 1", async ({ env, here }) => {
+test("berth cp names what it cannot copy, copies the rest, and exits with 1", async ({ env, here }) => {
   await mkdir(join(here, "dir"));
   await writeFile(join(here, "dir/new\nline"), "x");
   await writeFile(join(here, "dir/good"), "x");
@@ -164,7 +166,7 @@ test("cp names what cannot be copied, copies the rest, and exits with 1", async 
   expect((await runCli(["ls", "acme", "dir"], { env })).stdout).toBe("dir/good\n");
 });
 
-test("a tenant's links and names lead nowhere outside of what is copied to", async ({ env, here }) => {
+test("berth cp follows no link or name of a tenant's out of the target directory", async ({ env, here }) => {
   await mkdir(join(here, "outside"));
   const script = `mkdir -p d/sub && echo evil > d/sub/file && ln -s ${join(here, "outside")} d/abs && ln -s ../../outside d/up && ln -s sub d/fine`;
   await runCli(["exec", "acme", "--", script], { env });

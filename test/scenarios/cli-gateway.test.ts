@@ -232,7 +232,7 @@ test("a batch whose gateway stays away ends with the command that goes on with i
     const { code, stderr, stdout } = await run.end();
     expect(code).toBe(69);
     expect(stdout).toMatch(/\d+ of 12 jobs ended/);
-    const [, resume] = /To bring the rest: berth (.*)$/m.exec(stderr) ?? [];
+    const [, resume] = /To run the rest: berth (.*)$/m.exec(stderr) ?? [];
     expect(resume).toBe(
       "batch run 'the jobs.jsonl' --id away --out results.jsonl --artifacts kept --in-flight 4 --patience 1s",
     );

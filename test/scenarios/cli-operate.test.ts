@@ -8,9 +8,7 @@ async function json(args: string[], env: Record<string, string>) {
   return JSON.parse(stdout);
 }
 
-test("a job that waits is listed, explained and cancelled, without any worker being there", async ({
-  fleet,
-}) => {
+test("berth ps, why and cancel work on a waiting job while no worker is alive", async ({ fleet }) => {
   const env = { REDIS_URL: fleet.redis.url };
   const job = await fleet.client().tenant("acme").exec("true", { id: "waits" }).enqueued();
   const { jobs } = await json(["ps", "acme"], env);
@@ -27,7 +25,7 @@ test("a job that waits is listed, explained and cancelled, without any worker be
   expect((await job.result).outcome.kind).toBe("cancelled");
 });
 
-test("a command that no worker takes can be left: Ctrl-C cancels it, and it ends without one", async ({
+test("Ctrl-C cancels a command that no worker has taken, and its job ends without a worker", async ({
   fleet,
 }) => {
   const run = new CliRun(["exec", "acme", "--id", "stuck", "--", "true"], {
@@ -39,7 +37,7 @@ test("a command that no worker takes can be left: Ctrl-C cancels it, and it ends
   expect(ended.stderr).toContain("cancelled: by request, before it began");
 });
 
-test("the fleet is shown as it is, and a drained worker leaves it", async ({ fleet }) => {
+test("berth fleet shows workers and sandboxes, and a drained worker is gone from it", async ({ fleet }) => {
   const env = { REDIS_URL: fleet.redis.url };
   await fleet.worker("worker-1", busybox);
   const second = await fleet.worker("worker-2", busybox);
@@ -54,7 +52,7 @@ test("the fleet is shown as it is, and a drained worker leaves it", async ({ fle
   expect((await runCli(["drain", "worker-2"], { env })).code).toBe(1);
 });
 
-test("a tenant is paused, resumed, looked at and destroyed", async ({ fleet }) => {
+test("berth tenant pauses, resumes, shows and destroys a tenant", async ({ fleet }) => {
   const env = { REDIS_URL: fleet.redis.url };
   await fleet.worker("worker-1", busybox);
   const acme = fleet.client().tenant("acme");
@@ -78,7 +76,7 @@ test("a tenant is paused, resumed, looked at and destroyed", async ({ fleet }) =
   expect((await acme.list()).entries).toEqual([]);
 });
 
-test("a schedule runs its command again and again until it is removed", async ({ fleet }) => {
+test("berth schedule put runs a command again and again until berth schedule rm", async ({ fleet }) => {
   const env = { REDIS_URL: fleet.redis.url };
   await fleet.worker("worker-1", busybox);
   const put = ["schedule", "put", "often", "--tenant", "acme", "--every", "300ms"];
@@ -89,7 +87,7 @@ test("a schedule runs its command again and again until it is removed", async ({
   expect((await runCli(["schedule", "rm", "often"], { env })).code).toBe(1);
 });
 
-test("a schedule is listed, paused and resumed, and what cannot be one is refused", async ({ redis }) => {
+test("berth schedule lists, pauses and resumes a schedule, and refuses an invalid one", async ({ redis }) => {
   const env = { REDIS_URL: redis.url };
   const cron = (fields: string) => [
     "schedule",
@@ -114,9 +112,7 @@ test("a schedule is listed, paused and resumed, and what cannot be one is refuse
   expect(wrong.stderr).toContain("invalid schedule");
 });
 
-test("a job that ended badly for good is found among the dead letters, run again, and removed", async ({
-  fleet,
-}) => {
+test("berth dead lists a failed job, runs it again, and removes it", async ({ fleet }) => {
   const env = { REDIS_URL: fleet.redis.url };
   await fleet.worker("worker-1", busybox);
   const retry = { attempts: 2, backoffMs: 10 };

@@ -34,7 +34,7 @@ async function onTerminal(args: string[], env: Record<string, string>, until?: s
 }
 
 test.skipIf(!hasTerminal)(
-  "on a terminal what is well is green, unless NO_COLOR is set",
+  "berth doctor prints good findings in green on a terminal, unless NO_COLOR is set",
   async ({ redis }) => {
     const env = { REDIS_URL: redis.url };
     expect(await onTerminal(["doctor", "redis"], env)).toContain("\x1b[32mok");
@@ -43,7 +43,7 @@ test.skipIf(!hasTerminal)(
 );
 
 test.skipIf(!hasTerminal)(
-  "the fleet is coloured on a terminal, its columns where they were",
+  "berth fleet is coloured on a terminal, with the same columns",
   async ({ fleet }) => {
     await fleet.worker("worker-1", busybox);
     const env = { REDIS_URL: fleet.redis.url };
@@ -58,14 +58,14 @@ test.skipIf(!hasTerminal)(
   },
 );
 
-test.skipIf(!hasTerminal)("a terminal shows what it waits for", async ({ redis }) => {
+test.skipIf(!hasTerminal)("berth exec prints on a terminal why its job waits", async ({ redis }) => {
   const seen = await onTerminal(["exec", "acme", "--", "true"], { REDIS_URL: redis.url }, "waiting:");
   expect(seen).toContain("waiting: no worker of the pool default is there");
   expect(seen).toContain("cancelling the job");
 });
 
 test.skipIf(!hasTerminal)(
-  "a batch shows how far it is, how fast, and for how long still",
+  "berth batch run shows its progress, rate and time left on a terminal",
   async ({ fleet }) => {
     await fleet.worker("worker-1", busybox);
     const here = await mkdtemp(join(tmpdir(), "berth-cli-"));
@@ -84,7 +84,7 @@ test.skipIf(!hasTerminal)(
 );
 
 test.skipIf(!hasTerminal)(
-  "the fleet is a page of its own that gives the terminal back as it was",
+  "berth fleet draws on a screen of its own and restores the terminal",
   async ({ redis }) => {
     const seen = await onTerminal(["fleet"], { REDIS_URL: redis.url }, "WORKER");
     expect(seen.indexOf("\x1b[?1049h")).toBeGreaterThanOrEqual(0);

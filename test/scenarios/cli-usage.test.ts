@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { runCli } from "../support/cli.ts";
 
-test("the help of every command shows it at work, and every option it has", async () => {
+test("the help of every command has an example and every option", async () => {
   const { stdout: overview } = await runCli(["help"]);
   const names = [...overview.matchAll(/^ {2}(?!berth)([a-z]+(?: [a-z]+)?) {2,}\S/gm)].map(
     (match) => match[1] ?? "",
@@ -31,7 +31,7 @@ test("the help of every command shows it at work, and every option it has", asyn
   }
 });
 
-test("a command's own help is found both ways", async () => {
+test("berth help COMMAND and berth COMMAND --help print the same", async () => {
   const asked = await Promise.all([runCli(["batch", "run", "--help"]), runCli(["help", "batch", "run"])]);
   expect(asked[0]?.stdout).toMatch(/^berth batch run \[OPTIONS\] FILE\n/);
   expect(asked[1]).toEqual(asked[0]);
@@ -125,7 +125,7 @@ test.each([
   expect(stderr).not.toContain("secret-word");
 });
 
-test("a file that is not here is named, in words", async () => {
+test("berth names a local file that is missing, without an error code of the system", async () => {
   const { code, stderr } = await runCli(["schedule", "put", "s", "--file", "nosuch.json"], { cwd: tmpdir() });
   expect(code).toBe(1);
   expect(stderr).toBe(`berth: ${join(tmpdir(), "nosuch.json")}: there is no such file or directory here\n`);
@@ -141,7 +141,7 @@ test("with --json a failure is JSON on stderr too, with its code", async () => {
   expect(error.advice.length).toBeGreaterThan(0);
 });
 
-test("nothing is coloured where no terminal is", async () => {
+test("berth prints no colours where its output is not a terminal", async () => {
   for (const args of [["help"], ["exec", "--nope"], ["version"]]) {
     const { stdout, stderr } = await runCli(args);
     expect(stdout + stderr).not.toContain("\x1b");
@@ -181,7 +181,7 @@ test("the completion for bash completes commands, their second words and their o
   expect(completed).toEqual(["exec", "run", "--out", "--timeout"]);
 });
 
-test("the variables are listed, with their meaning", async () => {
+test("berth help environment lists every variable with its meaning", async () => {
   const { stdout } = await runCli(["help", "environment"]);
   for (const name of ["REDIS_URL", "BERTH_URL", "BERTH_KEY", "NO_COLOR"])
     expect(stdout).toMatch(new RegExp(`^ {2}${name} +\\S`, "m"));

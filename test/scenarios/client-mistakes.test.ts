@@ -54,7 +54,9 @@ describe("wrong value", () => {
     expect(of("command missing")?.message).toContain("request.command");
   });
 
-  test("a wrong tenant name throws where it was given, with long values cut", async ({ redis }) => {
+  test("an invalid tenant name throws at the call that was given it, with long values cut", async ({
+    redis,
+  }) => {
     await using berth = closing(new Berth({ redis: redis.url }));
     const long = "x".repeat(10_000);
     expect(() => berth.client.tenant(long)).toThrow(

@@ -5,7 +5,7 @@ import { describe, expect } from "vitest";
 import { busybox, test } from "../support/fleet.ts";
 
 describe("sandbox that is to be ended", () => {
-  test("a sandbox can be stopped and destroyed whatever became of its tenant's layers, grants, profile and mode", async ({
+  test("a sandbox can be stopped and destroyed with invalid layers, revoked grants, a missing profile or mode off", async ({
     fleet,
   }) => {
     const invalid = { version: 1, atMs: 1, by: "newer", settings: { teleport: true } };
@@ -94,7 +94,7 @@ describe("sandbox that is destroyed", () => {
     expect((await acme.destroy()).outcome, "again, with nothing there").toEqual({ kind: "done" });
   });
 
-  test("a sandbox that is destroyed is gone whatever its tenant did to its permissions, its names and its processes", async ({
+  test("a destroyed sandbox is gone despite odd permissions, odd names and background processes of its tenant", async ({
     fleet,
   }) => {
     await fleet.worker("worker-1", busybox);

@@ -25,7 +25,7 @@ function runs(fleet: TestFleet): number {
 
 const onceMore = (name: string) => `echo ${name} >> ran; sleep 60`;
 
-/** How often the results tell of a job. */
+/** How often a job is among the fleet's results. */
 async function timesPublished(redis: Redis, { id }: EnqueuedJob): Promise<number> {
   const results = await redis.xrange(redisKeys.results, "-", "+");
   return results.filter(([, fields]) => fields[1] === id).length;
@@ -121,7 +121,7 @@ async function setUp(fleet: TestFleet) {
 }
 
 describe("cancelling", () => {
-  test("cancelling marks an entry that is too far behind to be taken out, and it does not begin when nothing else is known", async ({
+  test("cancelling marks a queue entry that is too far behind to be removed, and the job does not begin after its other records expired", async ({
     fleet,
   }) => {
     const { redis, id, cancel, begin, queue } = await setUp(fleet);
@@ -149,7 +149,7 @@ describe("cancelling", () => {
 });
 
 describe("what is known of a job", () => {
-  test("what is known of a job expires only after its end", async ({ fleet }) => {
+  test("the records of a job expire only after its end", async ({ fleet }) => {
     const { redis, id, events, queue, to, begin } = await setUp(fleet);
     const lasting = async () => [
       await redis.pttl(redisKeys.events(key, id)),
@@ -170,9 +170,7 @@ describe("what is known of a job", () => {
     await redis.del(takenKey(key));
   });
 
-  test("what is known of a job is that it never began, when its holder takes that back", async ({
-    fleet,
-  }) => {
+  test("a job whose holder takes its beginning back counts as not begun", async ({ fleet }) => {
     const { redis, id, events, begin, taken } = await setUp(fleet);
     await redis.lpush(takenKey(key), id);
     const progress = async () => (await events.attemptProgress(key, id, 1)).state;

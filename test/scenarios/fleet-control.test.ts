@@ -88,7 +88,7 @@ describe("job's id", () => {
     const again = (command: string, more: object) => acme.exec(command, { id: "mine", ...more }).enqueued();
     const taken = { code: "job-id-taken", context: { jobId: "mine", sandboxKey: "acme" } };
     await acme.exec("echo first", { id: "mine" }).enqueued();
-    // Whatever else is said of it: this is the same work.
+    // Labels and priority may differ: the request is the same.
     expect(await again("echo first", { priority: 3, labels: { by: "me" } })).toMatchObject({ isNew: false });
     await expect(again("echo second", {})).rejects.toMatchObject(taken);
     await expect(again("echo second", { delayMs: 60_000 })).rejects.toMatchObject(taken);
@@ -151,7 +151,7 @@ describe("sandbox", () => {
     // Without a pool of its own a job goes where its sandbox is.
     expect((await berth.tenant("acme").exec("echo there")).stdout).toBe("there\n");
     expect(await berth.sandboxes()).toMatchObject([{ key: "acme", worker: "special", pool: "gpu" }]);
-    // The worker checks the grant whatever door the job came through, and whether or not it names the pool.
+    // The worker checks the grant of jobs of every door, also of those that name no pool.
     const refused = { kind: "refused", code: "not-granted" };
     expect((await berth.tenant("globex").exec("true", { pool: "gpu" })).outcome).toMatchObject(refused);
     expect(await berth.tenant("acme").revoke({ pools: ["gpu"] })).toEqual({

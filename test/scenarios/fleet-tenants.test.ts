@@ -62,7 +62,7 @@ describe("session's jobs", () => {
     expect([outputs[1], outputs[3], outputs[5]]).toEqual(["400000", "small", "400005"]);
   });
 
-  test("a session's jobs keep their order whether or not their ids were given, whatever is known of the queue's room", async ({
+  test("a session's jobs keep their order with given and generated ids, and with any known room in the queue", async ({
     fleet,
   }) => {
     await fleet.worker("worker-1", busybox);

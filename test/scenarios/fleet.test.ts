@@ -2,9 +2,7 @@ import { describe, expect } from "vitest";
 import { test } from "../support/fleet.ts";
 
 describe("fleet", () => {
-  test("a fleet runs what a client enqueues, in order, without being waited for in between", async ({
-    fleet,
-  }) => {
+  test("a fleet runs a client's jobs in order, without the client waiting in between", async ({ fleet }) => {
     await fleet.worker("worker-1");
     const acme = fleet.client().tenant("acme");
     const written = acme.write("main.py", "print(6 * 7)");

@@ -36,7 +36,7 @@ describe("fleet over HTTP", () => {
     await expect.poll(async () => (await gateway.call("GET", "/readyz")).status).toBe(200);
   });
 
-  test("/readyz judges workers by Redis' clock, however wrong the gateway's is", async ({
+  test("/readyz judges workers by Redis' clock, with any error of the gateway's clock", async ({
     fleet,
     gateways,
   }) => {

@@ -152,7 +152,7 @@ describe("jobs over HTTP", () => {
     const body = {
       tenant: "Not OK ",
       request: { kind: "exec", command: "x\0y", cwd: "../up" },
-      inbox: "somebody",
+      inbox: "another-client",
       attempt: 3,
     };
     const answer = await gateway.call("POST", "/v1/jobs", { body });

@@ -3,8 +3,10 @@ import { describe, expect } from "vitest";
 import { test } from "../support/host.ts";
 import { names, run } from "../support/job-kinds.ts";
 
-describe("whatever the kind", () => {
-  test("an abort before it begins is cancelled and touches nothing", async ({ host }) => {
+describe("job of any kind", () => {
+  test("a job of any kind that is aborted before it begins is cancelled, and touches nothing", async ({
+    host,
+  }) => {
     const sandbox = await host.sandbox();
     const signal = AbortSignal.abort("too late");
     for (const request of [
@@ -20,7 +22,7 @@ describe("whatever the kind", () => {
     expect(await names(sandbox)).toEqual([]);
   });
 
-  test("a fault of ours is thrown and not made an outcome", async ({ host }) => {
+  test("a fault during a job of any kind is thrown, and does not become an outcome", async ({ host }) => {
     const sandbox = await host.sandbox();
     await sandbox.stop();
     for (const request of [

@@ -215,7 +215,7 @@ describe("lease", () => {
     await expect.poll(() => Date.now()).toBeGreaterThan(before.epoch);
     const after = await taken(leases, key, two, 10_000);
     expect(after.epoch).toBeGreaterThan(before.epoch);
-    // And should an epoch come twice all the same, the instance tells the two apart.
+    // If an epoch comes twice all the same, the two holders differ by their instance.
     const impostor = { epoch: after.epoch, instance: before.instance };
     for (const stale of [before, impostor]) {
       expect(await renew(leases, key, stale, 10_000)).toEqual({ state: "lost", highestEpoch: after.epoch });
@@ -334,7 +334,7 @@ describe("where a sandbox starts", () => {
   const here = { ...one, home: "host-1" };
   const there = { ...two, home: "host-2" };
 
-  test("where a sandbox starts becomes its home; a worker that only took the lease leaves it without one", async ({
+  test("the host on which a sandbox starts becomes its home; a worker that only took the lease leaves it without one", async ({
     redis,
   }) => {
     const client = redis.connect();
@@ -357,9 +357,7 @@ describe("where a sandbox starts", () => {
     expect(await leases.take(key, there, 10_000)).toMatchObject({ taken: true });
   });
 
-  test("where a sandbox starts is not kept from a worker whose failed start is long past", async ({
-    redis,
-  }) => {
+  test("a worker whose failed start of a sandbox is long past may take it again", async ({ redis }) => {
     const leases = new Leases(redis.connect());
     const key = newKey();
     const { epoch } = await taken(leases, key, here, 10_000);
@@ -394,7 +392,7 @@ describe("what a holder notes of a sandbox", () => {
     expect(await client.hgetall(redisKeys.lease(key))).toEqual(before);
   });
 
-  test("a late holder leaves no stump of a lease that is gone, and a holder notes on a full Redis", async ({
+  test("a late holder does not make a deleted lease again, and a holder writes its notes on a full Redis", async ({
     redis,
   }) => {
     const client = redis.connect();
@@ -415,7 +413,7 @@ describe("what a holder notes of a sandbox", () => {
 });
 
 describe("sweep's question", () => {
-  test("the sweep's question names pending sandboxes without a holder, the longest waiting first, and no others", async ({
+  test("the sweep finds pending sandboxes without a holder, the longest waiting first, and no others", async ({
     redis,
   }) => {
     const leases = new Leases(redis.connect());
@@ -434,7 +432,10 @@ describe("sweep's question", () => {
     expect(await allUnheld(leases, { olderThanMs: 60_000 })).toEqual([]);
   });
 
-  test("the sweep's question finds the one unheld among two thousand held", async ({ redis, topology }) => {
+  test("the sweep finds the one sandbox without a holder among two thousand held ones", async ({
+    redis,
+    topology,
+  }) => {
     const client = redis.connect();
     const leases = new Leases(client);
     const keys = Array.from({ length: 2000 }, newKey);
@@ -445,7 +446,7 @@ describe("sweep's question", () => {
     expect(await allUnheld(leases)).toEqual([lonely]);
   });
 
-  test("the sweep's question names every sandbox that waits, page by page, though many were marked in the same millisecond", async ({
+  test("the sweep finds every waiting sandbox, page by page, though many were marked in the same millisecond", async ({
     redis,
     topology,
   }) => {

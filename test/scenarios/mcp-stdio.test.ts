@@ -121,7 +121,7 @@ describe("berth mcp on stdin and stdout", () => {
     await expect.poll(unfinished, { timeout: 10_000 }).toBe(0);
   });
 
-  test("a client that leaves takes its open calls with it", async ({ fleet }) => {
+  test("berth mcp cancels the open calls of a client that leaves", async ({ fleet }) => {
     await fleet.worker("worker-1");
     const mcp = await McpSession.stdio(["--tenant", "acme"], { REDIS_URL: fleet.redis.url });
     const seen: string[] = [];

@@ -92,7 +92,7 @@ describe("fleet on a Redis Cluster", () => {
     expect(types).toEqual(["started", "stdout"]);
     const behind = await berth.tenant("acme").exec("true").enqueued();
     expect(await berth.why(behind.id)).toMatchObject({ state: "waiting", heldBy: "worker-1" });
-    // A worker tells how it is with its next heartbeat.
+    // A worker reports its state with its next heartbeat.
     await expect.poll(() => berth.workers()).toMatchObject([{ id: "worker-1", held: 1, running: 1 }]);
     expect(await berth.sandboxes({ tenant: "acme" })).toMatchObject([{ key: "acme", unfinished: 2 }]);
     await berth.tenant("acme").pause();

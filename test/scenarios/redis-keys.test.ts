@@ -16,7 +16,7 @@ const elsewhere = [redisKeys.control, redisKeys.inboxWake("<client>"), redisKeys
 const done = { outcome: { kind: "done" } };
 
 describe("docs/redis-keys.md", () => {
-  test("names every key and field that a fleet leaves in Redis, and each expires as the page says", async ({
+  test("docs/redis-keys.md names every key and field that a fleet leaves in Redis, and each expires as the page says", async ({
     fleet,
     gateways,
     topology,

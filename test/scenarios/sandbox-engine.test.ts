@@ -21,7 +21,7 @@ async function silentEngine(): Promise<{ address: string; calls: () => number; c
 }
 
 describe("engine in trouble", () => {
-  test("an engine in trouble that is not there is a fault with its address", async ({ host }) => {
+  test("a missing engine is a fault with its address", async ({ host }) => {
     const driver = host.driver({ engineHost: "unix:///nowhere/engine.sock" });
     await expect(driver.check()).rejects.toSatisfy(
       (error) =>
@@ -32,7 +32,7 @@ describe("engine in trouble", () => {
     );
   });
 
-  test("an engine in trouble that does not answer makes calls fail by their deadline, then at once", async ({
+  test("an engine that does not answer makes calls fail by their deadline, then at once", async ({
     host,
   }) => {
     const engine = await silentEngine();
@@ -52,7 +52,7 @@ describe("engine in trouble", () => {
     }
   });
 
-  test("an engine in trouble is not waited for once the caller gives up", async ({ host }) => {
+  test("a caller that gives up does not wait for an engine that does not answer", async ({ host }) => {
     const engine = await silentEngine();
     try {
       const driver = host.driver({ engineHost: engine.address });
@@ -64,9 +64,7 @@ describe("engine in trouble", () => {
     }
   });
 
-  test("an engine in trouble does not leave a container behind when a start is given up", async ({
-    host,
-  }) => {
+  test("a start that is given up leaves no container on a slow engine", async ({ host }) => {
     const driver = host.driver();
     const controller = new AbortController();
     const starting = driver.start(startRequest(), { signal: controller.signal });

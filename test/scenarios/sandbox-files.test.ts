@@ -17,7 +17,7 @@ async function refusal(operation: Promise<unknown>): Promise<FileRefusalCode> {
 }
 
 describe("files of a sandbox", () => {
-  test("files of a sandbox written are read back, by range too", async ({ host }) => {
+  test("files written in a sandbox are read back, by range too", async ({ host }) => {
     const { files } = await host.sandbox();
     expect(await files.write("a/b/c.txt", "0123456789")).toEqual({
       size: 10,
@@ -45,9 +45,7 @@ describe("files of a sandbox", () => {
     expect(text(await files.read("large", { maxBytes: 10 }))).toBe("0123456789");
   });
 
-  test("files of a sandbox written by one are seen by commands, and the other way round", async ({
-    host,
-  }) => {
+  test("files that the worker writes are seen by commands, and the other way round", async ({ host }) => {
     const sandbox = await host.sandbox();
     await sandbox.files.write("main.py", "print(6 * 7)");
     expect(shown(await sandbox.exec({ command: "python3 main.py" })).stdout).toBe("42\n");

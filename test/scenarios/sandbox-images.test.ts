@@ -42,18 +42,14 @@ describe("any image with an sh", () => {
     expect(result.stdout).not.toContain(` ${Config.User}\n`);
   });
 
-  test("any image with an sh that is not there and cannot be pulled is the fault image-missing", async ({
-    host,
-  }) => {
+  test("an image that is missing and cannot be pulled is the fault image-missing", async ({ host }) => {
     const profile = { image: "localhost:1/no-such-image:none" };
     await expect(host.driver().start(startRequest({ profile }))).rejects.toSatisfy(
       (error) => isFault(error, "image-missing") && error.message.includes("localhost:1/no-such-image:none"),
     );
   });
 
-  test("any image with an sh that is missing is pulled, and the pull's progress is reported", async ({
-    host,
-  }) => {
+  test("an image that is missing is pulled, and the pull's progress is reported", async ({ host }) => {
     const registry = await startRegistry([{ path: "etc/pulled", bytes: Buffer.alloc(3_000_000, "x") }]);
     const progress: PullProgress[] = [];
     try {
@@ -73,7 +69,7 @@ describe("any image with an sh", () => {
     }
   });
 
-  test("any image with an sh is not started where init was built for another machine, and the fault says what to do", async ({
+  test("no image is started where init was built for another machine, and the fault names what to do", async ({
     host,
   }) => {
     const initPath = `${host.workspacesRoot}/foreign-init`;
@@ -85,7 +81,7 @@ describe("any image with an sh", () => {
     expect(await driver.list()).toEqual([]);
   });
 
-  test("any image with an sh whose init fails to start says why, and starts once init works", async ({
+  test("an init that fails to start is a fault with the reason, and the sandbox starts once init works", async ({
     host,
   }) => {
     const initPath = `${host.workspacesRoot}/failing-init`;
@@ -103,7 +99,7 @@ describe("any image with an sh", () => {
     expect((await host.sandbox({}, driver)).origin.how).toBe("started");
   });
 
-  test("any image with an sh needs an init that has been built", async ({ host }) => {
+  test("a start without a built init is refused", async ({ host }) => {
     const driver = host.driver({ initPath: "/no/such/init" });
     await expect(driver.start(startRequest())).rejects.toSatisfy((error) => isFault(error, "init-missing"));
   });

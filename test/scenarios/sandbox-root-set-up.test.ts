@@ -91,7 +91,7 @@ describe("set-up command as root", () => {
       code: "setup-failed",
       context: { how: "timed out after 2 s", output: `${host.fleet}\n` },
     });
-    // What was killed for memory has left something half done, whatever the command says of it.
+    // A process that was killed for memory has left something half done, even if the command exits with 0.
     const greedy = `: ${host.fleet}; head -c 60000000 /dev/zero > /dev/shm/big; exit 0`;
     await expect(start({ command: greedy }, { memoryBytes: "32m" })).rejects.toMatchObject({
       code: "setup-failed",

@@ -161,21 +161,18 @@ onHost(
   },
 );
 
-onHost(
-  "an empty workspace is left alone by whoever asks what it is, and no fork takes its name",
-  async ({ host }) => {
-    const driver = host.driver();
-    const key = sandboxKey.parse("acme.s.one");
-    const sandbox = await host.sandbox({ key }, driver);
-    await driver.trees.take(owner(key), "acme.one.0123abcd", { entries: 0, bytes: 0 }, {});
-    expect(await driver.trees.originOf(key)).toEqual({ kind: "own" });
-    const forking = driver.trees.fork(owner(key), { id: "acme.one.0123abcd", name: "one" }, {});
-    await expect(forking).rejects.toMatchObject({ code: "snapshot-refused" });
-    expect(await driver.trees.originOf(key)).toEqual({ kind: "own" });
-    await sandbox.files.write("x", "x");
-    expect(await output(sandbox, "cat x")).toBe("x");
-  },
-);
+onHost("a look at an empty workspace does not change it, and no fork takes its name", async ({ host }) => {
+  const driver = host.driver();
+  const key = sandboxKey.parse("acme.s.one");
+  const sandbox = await host.sandbox({ key }, driver);
+  await driver.trees.take(owner(key), "acme.one.0123abcd", { entries: 0, bytes: 0 }, {});
+  expect(await driver.trees.originOf(key)).toEqual({ kind: "own" });
+  const forking = driver.trees.fork(owner(key), { id: "acme.one.0123abcd", name: "one" }, {});
+  await expect(forking).rejects.toMatchObject({ code: "snapshot-refused" });
+  expect(await driver.trees.originOf(key)).toEqual({ kind: "own" });
+  await sandbox.files.write("x", "x");
+  expect(await output(sandbox, "cat x")).toBe("x");
+});
 
 onHost("a snapshot is made of files that are larger than a later profile lets one be", async ({ host }) => {
   const driver = host.driver();

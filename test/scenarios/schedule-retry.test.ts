@@ -151,7 +151,7 @@ describe("worker that dies between two steps of an ending", { timeout: 120_000 }
     await dies();
     expect((await job.result).outcome).toEqual({ kind: "exited", code: 0 });
     await endedOnce(fleet, job);
-    // Whatever was put in twice has come and gone.
+    // Entries that were added twice have been handled by now.
     await acme.exec("sleep 1");
     expect((await acme.exec("wc -l < tries")).stdout?.trim()).toBe("2");
   });

@@ -4,7 +4,7 @@ import { runCli } from "../support/cli.ts";
 import { busybox, test } from "../support/fleet.ts";
 
 describe("what sandboxes of a tenant share", () => {
-  test("what sandboxes of a tenant share is listed with size and date, and written only where the profile allows it", async ({
+  test("the tools that sandboxes of a tenant share are listed with size and date, and written only where the profile allows it", async ({
     fleet,
   }) => {
     const berth = fleet.client();
@@ -48,7 +48,7 @@ describe("what sandboxes of a tenant share", () => {
     expect(shared.stdout).not.toMatch(/^\/(tools|agent)|\/tools\/bin/m);
   });
 
-  test("what sandboxes of a tenant share ties its sandboxes to one host, and why gives that reason", async ({
+  test("shared directories tie a tenant's sandboxes to one host, and why gives that reason", async ({
     fleet,
   }) => {
     const berth = fleet.client();

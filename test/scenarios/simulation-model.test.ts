@@ -293,7 +293,7 @@ async function settled(promise: Promise<void>): Promise<"done" | "refused"> {
 }
 
 describe("simulation's Redis", () => {
-  test("the simulation's Redis answers what Redis answers, whatever it is asked by whom", async ({
+  test("the simulation's Redis gives the same answers as Redis to any sequence of calls", async ({
     redis,
   }) => {
     const seen = new Set<string>();

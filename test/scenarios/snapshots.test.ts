@@ -105,7 +105,7 @@ describe("fork", () => {
     expect(outputs.map(({ stdout }) => stdout)).toEqual([0, 1, 2].map((index) => `base\nran\n${index}\n`));
     expect((await acme.read("file")).content).toBe("base\n");
     expect((await forks[1]?.read("file"))?.content).toBe("1\n");
-    // It is gone for good, whatever becomes of the snapshot.
+    // Removing the snapshot changes nothing in its forks.
     await acme.removeSnapshot("env");
     await forks[0]?.remove("file");
     expect((await forks[0]?.stat("file"))?.outcome).toMatchObject({ code: "not-found" });
@@ -186,7 +186,9 @@ describe("fork", () => {
     expect((await acme.read("mine", own)).content).toBe("m");
   });
 
-  test("lives on the host that has the snapshot, and why tells when that host is away", async ({ fleet }) => {
+  test("a fork runs on the host that has the snapshot, and why names that host when it is away", async ({
+    fleet,
+  }) => {
     const places = (host: string) => ({
       ...busybox,
       BERTH_HOST: host,

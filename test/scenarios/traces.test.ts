@@ -133,7 +133,7 @@ describe("traces", () => {
     );
   });
 
-  test("probes, pages and strangers have no spans, a refusal has one, an event stream has one once it is open", async ({
+  test("probes, pages and requests without a key have no spans, a refusal has one, an event stream has one once it is open", async ({
     gateways,
   }) => {
     await using collector = await Collector.start();

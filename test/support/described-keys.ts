@@ -50,7 +50,7 @@ function kindOf(key: string): Kind | string {
 }
 
 /**
- * Every key that a single Redis changes from now on, also those that are gone when somebody looks: Redis tells of each change.
+ * Every key that a single Redis changes from now on, also those that are gone again: Redis notifies of each change.
  */
 export async function watchKeys(redis: TestRedis): Promise<ReadonlySet<string>> {
   const touched = new Set<string>();

@@ -212,7 +212,7 @@ describe("history checker", () => {
     ]);
   });
 
-  test("the history checker sees a job that ran without a word, one that was refused and ran, and one that never did", async ({
+  test("the history checker sees a job that ran without a record, one that was refused and ran, and one that never ran", async ({
     forged,
   }) => {
     const [silent, refused, idle] = ["silent", "refused", "idle"].map((id) =>

@@ -17,7 +17,7 @@ export function ledgerBreaches(history: History): string[] {
   return found;
 }
 
-/** Of a Redis that may have lost what it acknowledged: no two workers had one sandbox, whatever else happened. */
+/** For a Redis that may have lost what it acknowledged: checks only that no two workers had one sandbox. */
 export function holdersInLedger(history: History): string[] {
   const marked = history.jobs.filter(({ mark }) => mark !== undefined);
   return [...Map.groupBy(marked, ({ key }) => key)].flatMap(([key, jobs]) => {

@@ -14,7 +14,7 @@ export function ledgered(mark: string, body = "true"): string {
   return `echo +${mark} >> ${file}; ( ${body} ); code=$?; echo -${mark} >> ${file}; exit $code`;
 }
 
-/** What ran in one sandbox, in order, as its commands themselves tell it. */
+/** What ran in one sandbox, in order, as its commands recorded it. */
 export async function readLedger(workspaces: string, key: string): Promise<LedgerLine[]> {
   const text = await readFile(join(workspaces, key, file), "utf8").catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return "";

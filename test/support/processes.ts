@@ -1,6 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 
-/** Ids of processes whose command line has this in it, in whatever container: the host sees them all. */
+/** Ids of processes whose command line contains a text, in any container: the host sees them all. */
 export async function processesWith(text: string): Promise<number[]> {
   const found = await Promise.all(
     (await readdir("/proc"))
