@@ -16,7 +16,7 @@ const sizes = { whole: { jobs: 10_000, tenants: 50 }, quick: { jobs: 1_000, tena
 const program = fileURLToPath(new URL("../../apps/cli/src/main.ts", import.meta.url));
 let made = 0;
 
-/** A file of jobs through the command, by way of a gateway and straight to Redis. */
+/** Runs a file of jobs with `berth batch run`, through a gateway and straight to Redis. */
 export const batch: Scenario = {
   name,
   about: `berth batch run through a gateway against straight to Redis; many tenants on ${slots} slots`,
@@ -72,7 +72,6 @@ function linesFor(jobs: number, tenants: number): string {
   return Array.from({ length: jobs }, (_, index) => `${line(index)}\n`).join("");
 }
 
-/** In seconds. */
 async function runBatch(file: string, env: Readonly<Record<string, string>>): Promise<number> {
   const beganMs = performance.now();
   const args = ["batch", "run", file, "--id", `bench-${made++}`, "--out", `${file}.${made}.results`];

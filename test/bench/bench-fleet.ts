@@ -77,7 +77,7 @@ export class BenchFleet implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const client of this.#clients) await client.close();
     for (const connection of this.#connections) connection.disconnect();
-    // Workers first: what they hold is given back while Redis is still there.
+    // Workers first, so that they release their leases while Redis still runs.
     for (const child of this.#children) {
       if (child.exitCode !== null || child.signalCode !== null) continue;
       const gone = once(child, "exit");
@@ -88,7 +88,7 @@ export class BenchFleet implements AsyncDisposable {
   }
 }
 
-/** A sample of something that failed would be a fast lie. */
+/** Throws if the measured call failed: a failed call is fast, and would make a wrong sample. */
 export function wentWell<R extends Pick<JobResult, "outcome">>(result: R): R {
   if (!isSuccess(result.outcome))
     throw new Error(`the job did not succeed: ${JSON.stringify(result.outcome)}`);

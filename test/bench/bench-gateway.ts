@@ -7,7 +7,7 @@ import { isSuccess } from "@berth/protocol";
 const program = fileURLToPath(new URL("../../apps/gateway/src/main.ts", import.meta.url));
 const adminKey = "an-admin-key-for-the-benchmark-only";
 
-/** A gateway in a process of its own, asked over HTTP on loopback as a client of its would. */
+/** A gateway in a process of its own, called over HTTP on loopback. */
 export class BenchGateway implements AsyncDisposable {
   readonly #process: ReturnType<typeof spawn>;
   readonly #url: string;
@@ -42,12 +42,11 @@ export class BenchGateway implements AsyncDisposable {
     return new BenchGateway(gateway, address);
   }
 
-  /** For the command. */
   get environment(): Readonly<Record<string, string>> {
     return { BERTH_URL: this.#url, BERTH_KEY: adminKey };
   }
 
-  /** A job to its end, in one request. With Node's own client: `fetch` alone takes 0.2 ms more for any server's answer. */
+  /** Runs a job to its end in one request. Uses Node's own client: `fetch` takes 0.2 ms more for an answer of any server. */
   async exec(tenant: string, command: string, session = "main"): Promise<void> {
     const body = JSON.stringify({ tenant, session, request: { kind: "exec", command } });
     const { status, text } = await this.#post("/v1/jobs?wait=60", body);
@@ -79,7 +78,7 @@ export class BenchGateway implements AsyncDisposable {
     this.#cookie = response.headers.get("set-cookie")?.split(";")[0] ?? "";
   }
 
-  /** What the dashboard's page asks every few seconds. How many queues it was shown. */
+  /** Sends the request that the dashboard's page sends every few seconds. Returns the number of queues in the answer. */
   async pollBoard(): Promise<number> {
     const response = await fetch(`${this.#url}/board/api/queues?page=1&jobsPerPage=10`, {
       headers: { cookie: this.#cookie },

@@ -49,7 +49,7 @@ export class BenchHost implements AsyncDisposable {
     return new BenchHost(place);
   }
 
-  /** With the default profile, since that is what tenants get. */
+  /** A sandbox with the default profile, as tenants get it. */
   async sandbox(key: string, profile: SandboxProfileInput = {}): Promise<Sandbox> {
     return await this.driver.start({
       key: sandboxKey.parse(key),
@@ -59,7 +59,7 @@ export class BenchHost implements AsyncDisposable {
     });
   }
 
-  /** The container of a running sandbox: the baseline's too, hence exactly as hardened. */
+  /** The container of a running sandbox. The baselines use it too, so that they have the same hardening. */
   async containerOf(key: string): Promise<Docker.Container> {
     const record = (await this.driver.list()).find((one) => one.key === key && one.state === "running");
     if (!record) throw new Error(`no container of sandbox ${key}`);
@@ -90,7 +90,7 @@ export class BenchHost implements AsyncDisposable {
   }
 }
 
-/** A sample of something that failed would be a fast lie. */
+/** Throws if the measured call failed: a failed call is fast, and would make a wrong sample. */
 export function succeeded(result: ExecResult): ExecResult {
   if (!isSuccess(result.outcome))
     throw new Error(`the command did not succeed: ${JSON.stringify(result.outcome)}`);

@@ -7,7 +7,7 @@ import { type Findings, type Plan, type Row, row } from "./scenario.ts";
 import { short } from "./table.ts";
 
 const many = 1_000;
-/** As many as the board shows of those used lately. */
+/** The number of recently used sandboxes that the board shows. */
 const few = 20;
 
 /**
@@ -60,7 +60,7 @@ async function opened(fleet: BenchFleet, tenants: number): Promise<BenchGateway>
   return gateway;
 }
 
-/** By Redis' own count, over several polls; the gateway's own rounds are among them. */
+/** Redis' own count of commands over several polls. It includes the gateway's periodic calls. */
 async function commandsOf(fleet: BenchFleet, gateway: BenchGateway): Promise<number> {
   const redis = fleet.connect();
   const polls = 10;

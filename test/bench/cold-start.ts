@@ -6,10 +6,10 @@ import { type Findings, type Row, row, type Scenario } from "./scenario.ts";
 import { short } from "./table.ts";
 
 const name = "cold-start";
-/** The most that ours may take of the baseline's time. */
+/** The aim: at most this multiple of the baseline's time. */
 const aimedShare = 1.15;
 
-/** From nothing to the first exit code, where the baseline only creates and starts the same container. */
+/** From no container to the first exit code. The baseline only creates and starts the same container. */
 export const coldStart: Scenario = {
   name,
   about: "driver.start() and a first sh -c true, in a new workspace each time",
@@ -103,7 +103,7 @@ async function bare(
   return endedMs - startedMs;
 }
 
-/** The very container that the driver makes, read back from the engine; labels too, so that closing removes it. */
+/** The description of a container that the driver made, read back from the engine, with labels, so that closing removes it. */
 export async function specOfOurs(host: BenchHost): Promise<Docker.ContainerCreateOptions> {
   await using _sandbox = await host.sandbox(name);
   const { Config, HostConfig } = await (await host.containerOf(name)).inspect();

@@ -11,10 +11,10 @@ import { short } from "./table.ts";
 const name = "command-start";
 const packer = fileURLToPath(new URL("../../infra/pack/main.ts", import.meta.url));
 
-/** What a call of the command costs beside Node's own start. */
+/** The aims for a call of the command, beyond Node's own start. */
 const allowedMs = { exec: 200, version: 100 } as const;
 
-/** A person or a script calls the command: from its start to its exit, in a process of its own each time. */
+/** The time of one call of the `berth` command, from its start to its exit, each in a new process. */
 export const commandStart: Scenario = {
   name,
   about: "berth exec -- true from start to exit, as the npm package has it, warm",
@@ -66,7 +66,7 @@ export const commandStart: Scenario = {
   },
 };
 
-/** The command in a directory of its own, out of its tarball. */
+/** Installs the command from its tarball into a directory. */
 async function packedCommand(): Promise<{ readonly program: string } & AsyncDisposable> {
   const directory = await mkdtemp(join(tmpdir(), "berth-bench-command-"));
   const remove = () => rm(directory, { recursive: true, force: true });

@@ -1,4 +1,4 @@
-/** A site in a process of its own: the proxy shares its worker's thread with no server. Prints its port. */
+/** A web site in a process of its own, so that it takes no time of the worker's thread. Prints its port. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
@@ -19,5 +19,5 @@ const server = createServer((request, response) => {
   more();
 });
 server.listen(0, "127.0.0.1", () => process.stdout.write(`${(server.address() as AddressInfo).port}\n`));
-// The benchmark has gone.
+// The benchmark's process has ended.
 process.stdin.resume().once("end", () => process.exit());

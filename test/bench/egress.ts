@@ -19,7 +19,7 @@ const ways = [
   { way: "a tunnel", option: ["--proxytunnel"] },
 ] as const;
 
-/** What the way through the worker's proxy costs a download, against the same program on the host, over loopback. */
+/** A download through the worker's egress proxy, against the same program on the host, over loopback. */
 export const egress: Scenario = {
   name,
   about: `${megabytes} MB by curl from a server on this host`,
@@ -67,7 +67,7 @@ async function curlOutside(url: string): Promise<string> {
   return (await promisify(execFile)(program, [...words, "--noproxy", "*", url])).stdout;
 }
 
-/** By curl's own clock, from the request to the last byte. */
+/** The time that curl reports from the request to the last byte. */
 function rate(said: string): number {
   const [came = 0, seconds = 0] = said.split(" ").map(Number);
   if (came !== bytes) throw new Error(`${came} bytes came of ${bytes}`);

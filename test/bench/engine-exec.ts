@@ -27,7 +27,7 @@ export function drained(stream: NodeJS.ReadableStream): Promise<number> {
   });
 }
 
-/** A program on this machine, its output read and thrown away. */
+/** Runs a program on this machine, and drops its output. */
 export function hostSpawn(
   command: string,
   argv: readonly string[],
@@ -45,7 +45,7 @@ export function hostSpawn(
   });
 }
 
-/** The `docker` command is not needed for anything else, so it may be missing. */
+/** Whether the `docker` command is installed. Only its baselines need it. */
 export async function hasDockerCli(): Promise<boolean> {
   try {
     await hostSpawn("docker", ["version"]);

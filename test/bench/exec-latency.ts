@@ -8,7 +8,7 @@ import { short } from "./table.ts";
 const name = "exec-latency";
 const shell = ["sh", "-c", "true"] as const;
 
-/** How long a warm sandbox takes for the least a command can do. */
+/** The latency of the smallest command in a warm sandbox. */
 export const execLatency: Scenario = {
   name,
   about: "sh -c true in a warm sandbox, one at a time",
@@ -29,7 +29,7 @@ export const execLatency: Scenario = {
         perRound: 20,
         sample: () => timedMs(() => hostSpawn(shell[0], shell.slice(1))),
       },
-      // Answered by init's own loop: the way there and back, and no process.
+      // init answers without starting a process, so this is the round trip alone.
       { name: "round trip", perRound: 20, sample: () => timedMs(() => sandbox.stats()) },
       { name: "API exec", perRound: 5, sample: () => timedMs(() => apiExec(container, shell)) },
     ];

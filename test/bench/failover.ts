@@ -14,7 +14,7 @@ export const failover: Scenario = {
   about: "kill -9 in the middle of a job that may run again, until its result",
   async run(host, plan): Promise<Findings> {
     const rounds = plan.quick ? 1 : 3;
-    // Ours takes a tenth of the time: more samples of it cost little.
+    // Berth takes a tenth of the baseline's time, so it can have more samples.
     const oursPerRound = 4;
     const mine: number[] = [];
     const bare: number[] = [];

@@ -64,7 +64,7 @@ export const fairness: Scenario = {
   },
 };
 
-/** Settles when all of it is enqueued. */
+/** Resolves when the whole flood is enqueued. */
 async function startFlood(url: string, count: number): Promise<ChildProcess> {
   const child = spawn(process.execPath, ["--conditions=@berth/source", floodProgram, url, String(count)], {
     stdio: ["ignore", "pipe", "inherit"],
@@ -73,7 +73,7 @@ async function startFlood(url: string, count: number): Promise<ChildProcess> {
   return child;
 }
 
-/** By tenant. Each job is sent on its second, whether or not the one before has come back. */
+/** Waits by tenant. Sends a job each second, also when the one before has not ended. */
 async function waits(berth: Berth, seconds: number): Promise<number[][]> {
   return await Promise.all(
     others.map(async (id, index) => {

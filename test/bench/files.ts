@@ -11,13 +11,13 @@ const name = "files";
 const large = Buffer.alloc(10_000_000, "berth ");
 const small = Buffer.alloc(1_000, "berth ");
 const count = 1_000;
-/** One archive per file is measured for this many, and multiplied. */
+/** Files for the baseline with one archive per file. Its time is multiplied up to the full number. */
 const archiveCount = 40;
 const lanes = 16;
 const largeAim = 5;
 const manyAim = 1.5;
 
-/** How fast files get in and out of a workspace, against the archives that the engine offers for it. */
+/** Writing and reading files of a workspace, against the engine's archive calls. */
 export const files: Scenario = {
   name,
   about: `a file of 10 MB, and ${count} of 1 kB`,

@@ -10,7 +10,7 @@ const callers = 16;
 const batch = 320;
 const command = "true";
 
-/** What the HTTP door costs: the same jobs in the same sandbox, through it and past it. */
+/** The cost of the gateway: the same jobs in the same sandbox, over HTTP and with the client. */
 export const gatewayOverhead: Scenario = {
   name,
   about: `POST /v1/jobs?wait= against the client alone, warm; one at a time, then ${callers} callers; then the board's poll`,

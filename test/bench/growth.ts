@@ -74,7 +74,7 @@ export const growth: Scenario = {
   },
 };
 
-/** A look at Redis after each count of tenants. */
+/** Measures Redis after each number of tenants. */
 async function series(
   host: BenchHost,
   withWorker: boolean,
@@ -95,7 +95,7 @@ async function series(
       await use(redis, `known-${from + index}`);
     });
     known = count;
-    // What the last jobs leave to do is not idling.
+    // Wait for the work that the last jobs leave, so that only idling is measured.
     await sleep(2_000);
     looks.push(await footprint(redis, lookMs));
     onLook(looks.length);

@@ -11,7 +11,7 @@ import { short } from "./table.ts";
 
 const name = "idle-cost";
 const held = 50;
-/** What is kept for a day after a job's end, and for the hour in which that is counted. Usage and dead letters are kept for longer. */
+/** Keys that expire a day after a job's end, and up to an hour later. Usage and dead letters are kept for longer. */
 const dayMs = 25 * 3_600_000;
 
 export interface Footprint {
@@ -26,7 +26,7 @@ export const idleCost: Scenario = {
   name,
   about: `Redis with 0, 100 and 1,000 known tenants, then ${held} of them held; per tenant against a bare BullMQ queue`,
   async run(host, plan): Promise<Findings> {
-    // Whole leases: four renewals and one look at the queue of each held sandbox are in every one.
+    // A multiple of the lease: each lease has four renewals and one read of each held sandbox's queue.
     const lookMs = plan.quick ? 5_000 : 10_000;
     const mine = await series(
       host,
@@ -143,12 +143,12 @@ async function series(
     looks.push(await footprint(redis, lookMs));
     onRound(looks.length - 1, 3);
   }
-  const letGo = await hold(redis, tenants.slice(0, held));
-  // Taking them is not idling.
+  const release = await hold(redis, tenants.slice(0, held));
+  // Wait until all are taken, so that only idling is measured.
   await sleep(2_000);
   looks.push(await footprint(redis, lookMs));
   onRound(3, 3);
-  await letGo();
+  await release();
   await expireRecords(redis);
   looks.push(await footprint(redis, lookMs));
   return looks;
@@ -179,7 +179,7 @@ export async function footprint(redis: Redis, lookMs: number): Promise<Footprint
   return {
     bytes: Number(await info(redis, "memory", "used_memory_dataset")),
     keys: await redis.dbsize(),
-    // Two of them are the looks themselves.
+    // Without the INFO command that read `before`.
     commandsPerSecond: (after - before - 1) / (lookMs / 1_000),
     connections: Number(await info(redis, "clients", "connected_clients")),
   };
@@ -193,7 +193,7 @@ async function info(redis: Redis, section: string, field: string): Promise<strin
 export async function useOnce(redis: Redis, tenant: string): Promise<void> {
   const done = Promise.withResolvers<void>();
   using worker = new NullWorker(redis);
-  // Held first: this worker takes no offers, and one would stay for each tenant.
+  // Take the leases first: this worker takes no offers, and otherwise one would stay for each tenant.
   const { tenancy, running } = await worker.hold(tenant, { onFinished: () => done.resolve() });
   await enqueueNothing(redis, tenant, 1, 1);
   await done.promise;

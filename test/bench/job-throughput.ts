@@ -8,7 +8,7 @@ const tenants = 16;
 const jobsEach = 25;
 const apiBatch = 24;
 
-/** Jobs a second through the whole fleet when sixteen tenants always have some. */
+/** Jobs a second through the whole fleet while sixteen tenants always have waiting jobs. */
 export const jobThroughput: Scenario = {
   name,
   about: `sh -c true for ${tenants} tenants through the whole fleet, one worker`,

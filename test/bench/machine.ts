@@ -1,7 +1,7 @@
 import { availableParallelism, cpus, loadavg, release, totalmem } from "node:os";
 import type { BenchHost } from "./bench-host.ts";
 
-/** What the numbers depend on. No names or paths: this is pasted into documents. */
+/** The machine's facts on which the numbers depend. Without names and paths: the output is pasted into documents. */
 export async function machineFacts(host: BenchHost): Promise<string[]> {
   const [{ version, cgroupVersion, runtimes }, info] = await Promise.all([
     host.driver.check(),

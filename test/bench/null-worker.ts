@@ -7,10 +7,10 @@ import { readConfig } from "../../apps/worker/src/config.ts";
 import { tenancyPorts } from "../../apps/worker/src/tenancy-ports.ts";
 import { Turns } from "../../apps/worker/src/turns.ts";
 
-/** What only a real sandbox or a failed job would need. */
+/** A method that only a real sandbox or a failed job would call. */
 const unused = undefined as never;
 
-/** A sandbox in which everything is done at once: what remains is the queue's, the lease's and the streams'. */
+/** A sandbox whose calls return at once, so that only queue, lease and streams are measured. */
 const doesNothing: SandboxPort = {
   isOpen: () => true,
   open: async () => ({
@@ -101,7 +101,7 @@ export class NullWorker implements Disposable {
         parks: false,
         removeOnStop: true,
       },
-      // Weights are a profile's, and nothing here has a profile.
+      // No profiles here, so every tenant has the same weight.
       { ...ports, turns: this.#turns.of({ tenant, weight: () => 1 }), sandbox: doesNothing },
     );
     return { tenancy, running: tenancy.run() };

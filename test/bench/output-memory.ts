@@ -16,7 +16,7 @@ interface Task {
   readonly transfers: number;
 }
 
-/** The highest resident memory above what it was before the first transfer, after each, in MB. */
+/** After each transfer: the highest resident memory so far, less that before the first transfer, in MB. */
 export async function memoryGrowth(task: Task): Promise<number[]> {
   const child = fork(fileURLToPath(import.meta.url), [], { execArgv: process.execArgv });
   child.send(task);
@@ -37,7 +37,7 @@ async function measure({ place, way, transfers }: Task): Promise<number[]> {
   await using sandbox = await host.sandbox(key);
   const container = await host.containerOf(key);
   await makeBig(sandbox);
-  // Both ways are loaded and have run once, so that what follows is the transfers' own.
+  // Both ways have run once, so that loading code is not measured.
   succeeded(await sandbox.exec({ command: "true" }));
   await apiExec(container, ["sh", "-c", "true"]);
   const before = process.memoryUsage.rss();
@@ -57,7 +57,7 @@ async function measure({ place, way, transfers }: Task): Promise<number[]> {
 }
 
 if (process.send !== undefined && process.argv[1] === fileURLToPath(import.meta.url)) {
-  // A Ctrl-C reaches this process too; the parent decides, and its end is this one's.
+  // A Ctrl-C reaches this process too. Only the parent acts on it, and this process ends with it.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});
   process.once("disconnect", () => process.exit(1));
   process.once("message", (task) => {

@@ -6,7 +6,7 @@ import { short } from "./table.ts";
 import { makeBig, transferApi, transferMegabytes, transferOurs } from "./transfer.ts";
 
 const name = "output";
-/** What a worker may still grow by after the first transfer warmed its collector. One that kept output would grow by all of it. */
+/** The aim for the worker's growth after the first transfer. A worker that kept output would grow by all of it. */
 const flatMegabytes = 32;
 
 /** How fast a command's output reaches the worker, and what it costs the worker's memory. */

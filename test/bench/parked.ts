@@ -11,7 +11,7 @@ const tenants = 50;
 const slots = 16;
 const inFlight = 64;
 
-/** What a parked container saves: the time of an adoption, and how many jobs one container start serves. */
+/** The benefit of parked containers: the time of an adoption, and how many jobs one container start serves. */
 export const parked: Scenario = {
   name,
   about: `adopting a parked container against create + start; ${tenants} tenants in ${slots} slots, ${inFlight} jobs in flight`,
@@ -119,7 +119,7 @@ async function jobsPerStart(host: BenchHost, jobs: number, settings: Readonly<Re
   return { starts: starts(), perStart: jobs / Math.max(1, starts()), perSecond: jobs / (ms / 1_000) };
 }
 
-/** By the worker's log, which has a line for each sandbox that it opens. */
+/** Counts container starts in the worker's log, which has a line for each sandbox that it opens. */
 function countStarts(worker: ChildProcess): () => number {
   let count = 0;
   let rest = "";
@@ -128,7 +128,7 @@ function countStarts(worker: ChildProcess): () => number {
     rest = lines.pop() ?? "";
     for (const line of lines) {
       const { event, how } = JSON.parse(line) as { event?: string; how?: string };
-      // A container of the warm pool was started, too, if only earlier.
+      // A container of the warm pool counts as a start, too.
       if (event === "sandbox.opened" && (how === "started" || how === "warm")) count++;
     }
   });

@@ -1,4 +1,4 @@
-/** How far a scenario is, on stderr: one line redrawn on a terminal, else a line now and then. */
+/** Prints a scenario's progress on stderr: a line that is redrawn on a terminal, and otherwise a line every few seconds. */
 export class Progress {
   readonly #out: NodeJS.WriteStream;
   #name = "";

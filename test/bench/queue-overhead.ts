@@ -9,7 +9,7 @@ const name = "queue-overhead";
 const batch = 1_000;
 const parallel = 16;
 
-/** What a job costs that does nothing: ours against a bare BullMQ worker, each in this process. */
+/** The cost of a job that does nothing: Berth's worker against a bare BullMQ worker, each in this process. */
 export const queueOverhead: Scenario = {
   name,
   about: `${batch} waiting jobs that do nothing, ${parallel} at once`,
@@ -59,7 +59,7 @@ export const queueOverhead: Scenario = {
 
 let made = 0;
 
-/** Adds what the process' cores spent on a job. */
+/** Adds the CPU time that this process spent on a job. */
 async function ours(redis: Redis, nodeMs: number[]): Promise<number> {
   const tenant = `${name}-${made++}`;
   await enqueueNothing(redis, tenant, batch, parallel);

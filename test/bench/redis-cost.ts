@@ -1,9 +1,9 @@
 import type { Redis } from "@berth/redis";
 
-/** What a Redis has done since it started, by its own count. */
+/** A Redis' own counters since its start. */
 export class RedisCost {
   readonly scripts: number;
-  /** Commands, those of scripts included. */
+  /** Commands, including those within scripts. */
   readonly calls: number;
   readonly scriptUs: number;
 

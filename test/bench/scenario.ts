@@ -2,7 +2,7 @@ import type { BenchHost } from "./bench-host.ts";
 import { percentile } from "./measure.ts";
 import type { Chart } from "./plots/chart.ts";
 
-/** One thing that is measured, ours and its baselines in turn. */
+/** One scenario: Berth and its baselines, measured in turns. */
 export interface Scenario {
   readonly name: string;
   readonly about: string;
@@ -12,16 +12,16 @@ export interface Scenario {
 export interface Plan {
   /** Fewer samples; the same ratios with more noise. */
   readonly quick: boolean;
-  /** Looked at before every sample, so that what runs is finished and cleaned up after. */
+  /** Checked before every sample, so that a running sample ends and is cleaned up. */
   readonly signal: AbortSignal;
   readonly onRound: (done: number, total: number) => void;
 }
 
 export interface Findings {
   readonly rows: readonly Row[];
-  /** What explains the rows: where the time goes, what was left out. */
+  /** Notes below the rows: where the time goes, what was left out. */
   readonly notes: readonly string[];
-  /** What `--plots` draws. */
+  /** The plots of `--plots`. */
   readonly charts?: readonly Chart[];
 }
 
@@ -32,7 +32,7 @@ export interface Row {
   readonly ours: number;
   readonly baseline: number;
   readonly baselineName: string;
-  /** Above 1: ours is better, whichever way the unit counts. */
+  /** Above 1: Berth is better, for times as for rates. */
   readonly ratio: number;
   readonly samples: { readonly ours: number; readonly baseline: number };
   readonly aim?: Aim;
@@ -41,7 +41,7 @@ export interface Row {
 export interface Aim {
   readonly text: string;
   readonly met: boolean;
-  /** Why it was missed, as far as this run shows. */
+  /** Why the aim was missed, as far as this run shows. */
   readonly because: string;
 }
 
@@ -69,7 +69,7 @@ interface PercentileInput extends Pick<RowInput, "scenario" | "baselineName" | "
   readonly baseline: readonly number[];
 }
 
-/** A number that has an aim of its own and nothing to be compared with. */
+/** A number with an aim and without a baseline. */
 export function aimedRow({ atMost, because, samples, ...about }: AimedRow): Row {
   return row({
     ...about,

@@ -9,13 +9,13 @@ import { type Findings, type Row, row, type Scenario } from "./scenario.ts";
 const name = "scrub";
 const megabytes = 200;
 const bytes = megabytes * 1_000_000;
-/** The least of the unscrubbed rate that is aimed at, by how many secrets are known. */
+/** The aims: the share of the unscrubbed rate, by the number of known secrets. */
 const aims = [
   { secrets: 10, ratio: 0.9 },
   { secrets: 1_000, ratio: 0.7 },
 ] as const;
 
-/** What masking costs a command's output, from the sandbox to its consumer. No secret is in it, as in nearly all output. */
+/** The cost of masking for a command's output. The output has no secret, as nearly all output. */
 export const scrub: Scenario = {
   name,
   about: `${megabytes} MB of letters and digits through stdout, with secrets masked`,

@@ -32,7 +32,7 @@ function cellsOf({ metric, unit, ours, baseline, baselineName, ratio, samples, a
   ];
 }
 
-/** Three digits say all that a noisy machine knows. */
+/** Three digits: more would be noise. */
 export function short(value: number): string {
   if (!Number.isFinite(value)) return "∞";
   const size = Math.abs(value);

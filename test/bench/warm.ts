@@ -9,11 +9,11 @@ import { type Findings, type Row, row, type Scenario } from "./scenario.ts";
 import { short } from "./table.ts";
 
 const name = "warm";
-/** Two wait when a sample begins, and nothing is being made: only what the sample itself does is measured. */
+/** Containers that are ready when a sample begins, while none is being made, so that only the sample's own work is measured. */
 const ready = 2;
 const returning = 6;
 
-/** From nothing that runs to the first exit code, with a container that waited, against what the engine takes to make one. */
+/** From no running container to the first exit code with the warm pool, against the engine's create and start. */
 export const warm: Scenario = {
   name,
   about: "driver.start() and a first sh -c true with a container of the warm pool, against create + start",

@@ -44,7 +44,7 @@ describe.each(["cluster", "sentinel"] as const)("a primary of a %s that dies und
       const kinds = new Set((await run.results()).map(({ outcome }) => outcome.kind));
       expect(kinds.difference(new Set(["exited", "done"]))).toEqual(new Set());
       expect((await run.jobs()).length).toBe(302);
-      await fleet.provesSound(await run.jobs(), { isToldOnce: topology !== "cluster" });
+      await fleet.provesSound(await run.jobs(), { isPublishedOnce: topology !== "cluster" });
     },
   );
 });
@@ -150,7 +150,7 @@ describe("a primary of a cluster that is away with its replica", () => {
       await Promise.all(pair.map((server) => server.start()));
       const kinds = new Set((await run.results()).map(({ outcome }) => outcome.kind));
       expect(kinds).toEqual(new Set(["exited"]));
-      await fleet.provesSound(await run.jobs(), { isToldOnce: false });
+      await fleet.provesSound(await run.jobs(), { isPublishedOnce: false });
     },
   );
 });

@@ -51,12 +51,12 @@ export class TestProxy {
     });
   }
 
-  /** The driver, as a worker behind the proxy has it. */
+  /** A driver that uses the proxy's socket. */
   driver(host: TestHost): DockerDriver {
     return host.driver({ engineHost: `unix://${this.socket}`, initPath: this.initPath });
   }
 
-  /** The status that `METHOD /path` is answered with. */
+  /** The status of the answer to `METHOD /path`. */
   status(line: string): Promise<number | undefined> {
     const [method, path] = line.split(" ");
     return new Promise((resolve, reject) => {
@@ -68,7 +68,7 @@ export class TestProxy {
     });
   }
 
-  /** All that comes back for these bytes, until the proxy hangs up. */
+  /** Sends bytes and returns everything that the proxy answers until it closes the connection. */
   async raw(bytes: string): Promise<string> {
     const socket = connect(this.socket);
     socket.write(bytes);
@@ -106,7 +106,7 @@ export const test = base.extend<{ proxy: TestProxy }>({
   },
 });
 
-/** A sandbox's description, as the driver sends it, with something changed. */
+/** The description of a sandbox's container, as the driver sends it, with changes. */
 export function container(
   host: TestHost,
   change: (spec: Spec) => void = () => {},
@@ -146,7 +146,7 @@ interface Mount {
   readonly ReadOnly?: boolean;
 }
 
-/** Puts a mount in the place of the one with the same target, or beside the others. */
+/** Replaces the mount with the same target, or adds one. */
 export function mounting(mount: Mount): (spec: Spec) => void {
   return ({ HostConfig }) => {
     HostConfig.Mounts = [...HostConfig.Mounts.filter(({ Target }) => Target !== mount.Target), mount];

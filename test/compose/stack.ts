@@ -47,7 +47,7 @@ export class ComposeStack {
     return new ComposeStack(await mkdtemp(join(tmpdir(), "berth-compose-")));
   }
 
-  /** Bases and images; those that are up to date cost a second. They stay: they are the next run's cache. */
+  /** Builds bases and images. They stay after the test as the next run's cache. */
   async build(): Promise<void> {
     await run(process.execPath, [join(root, "infra/compose/base-images.mjs")], { cwd: root });
     await this.compose(["offline"], "build", "worker", "gateway");
@@ -68,12 +68,12 @@ export class ComposeStack {
     return stdout.trim();
   }
 
-  /** Where a service's port is on this machine. */
+  /** The address of a service's port on this machine. */
   port(overlays: readonly Overlay[], service: string, port: number): Promise<string> {
     return this.compose(overlays, "port", service, String(port));
   }
 
-  /** With the password that was made up for Redis. */
+  /** A client of the fleet's Redis, with the generated password. */
   async client(overlays: readonly Overlay[]): Promise<Berth> {
     const address = await this.port(overlays, "redis", 6379);
     const password = await this.compose(overlays, "exec", "-T", "gateway", "redis-password");
@@ -96,7 +96,7 @@ export class ComposeStack {
     return this.#driver().list();
   }
 
-  /** All that the project still has on the engine, and the fleet's sandboxes. */
+  /** Everything that the project and the fleet's sandboxes have on the engine. */
   async left(): Promise<string[]> {
     const filters = { label: [`com.docker.compose.project=${this.project}`] };
     const containers = await this.docker.listContainers({ all: true, filters });
@@ -112,7 +112,7 @@ export class ComposeStack {
 
   async down(): Promise<void> {
     for (const client of this.#clients) await client.close();
-    // The engine may take a moment to let go of the network of containers that are removed.
+    // The engine may take a moment to free the network of removed containers.
     await expect.poll(() => this.#takeDown(), { timeout: 30_000, interval: 500 }).toBe("down");
   }
 

@@ -4,7 +4,7 @@ export interface Case {
   readonly text: string;
 }
 
-/** By the test's full name. */
+/** Failed cases by the test's full name. */
 export type Cases = ReadonlyMap<string, Case>;
 
 /** Reads the JUnit report that CPython's test runner writes. */

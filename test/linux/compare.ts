@@ -50,14 +50,14 @@ async function main(): Promise<number> {
   }
 }
 
-/** Also a case that did not get to run at all, which is a failure of the environment. */
+/** Counts a case that could not run as failed: the environment lacks something. */
 function onlyIn(berth: Cases, plain: Cases): string[] {
   const failed = failures(berth).filter((id) => plain.get(id)?.state !== "failed");
   const missing = [...plain.keys()].filter((id) => !berth.has(id));
   return [...failed, ...missing];
 }
 
-/** A test that looks first and finds something missing hides a difference. */
+/** A test that skips itself because something is missing would hide a difference. */
 function skippedOnlyIn(berth: Cases, plain: Cases): string[] {
   return [...berth]
     .filter(([id, { state }]) => state === "skipped" && plain.get(id)?.state === "passed")

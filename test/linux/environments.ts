@@ -47,7 +47,7 @@ export async function inBerth(root: string): Promise<Environment> {
   };
 }
 
-/** What `docker run` gives with the same image, uid and limits, and nothing of Berth's. */
+/** A plain container of `docker run`, with the same image, uid and limits. */
 export async function inPlainContainer(root: string): Promise<Environment> {
   await mkdir(root);
   await chown(root, 1000, 1000);

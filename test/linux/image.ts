@@ -8,7 +8,7 @@ const dockerfile = `FROM berth-sandbox:bookworm
 RUN apt-get update && apt-get install -y --no-install-recommends libpython3.11-testsuite
 `;
 
-/** The sandbox image with CPython's tests in it, from Debian's package of them. */
+/** The sandbox image with CPython's tests, from their Debian package. */
 export async function ensureTestsuiteImage(): Promise<void> {
   const there = await new Docker()
     .getImage(testsuiteImage)

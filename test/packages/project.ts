@@ -6,7 +6,7 @@ import { type ProgramEnd, root, runProgram } from "../support/doc-blocks.ts";
 
 export type PackageManager = "npm" | "pnpm";
 
-/** What installing alone takes of the environment: where caches, registries and proxies are. */
+/** Variables that an installation gets: those that name caches, registries and proxies. */
 const kept =
   /^(HOME|PATH|XDG_\w+|NODE_EXTRA_CA_CERTS|\w+_proxy|npm_config_(registry|userconfig|cache|cafile))$/i;
 const environment = Object.fromEntries(
@@ -23,7 +23,7 @@ export class Project {
     this.directory = directory;
   }
 
-  /** With one tarball installed, and nothing else but what that depends on. */
+  /** Installs one tarball with its dependencies, and nothing else. */
   static async with(
     tarball: string,
     { by, directory }: { by: PackageManager; directory: string },
@@ -41,7 +41,7 @@ export class Project {
     return new Project(directory);
   }
 
-  /** What TypeScript says of a program, at its strictest. */
+  /** TypeScript's errors for a program, with its strictest settings. */
   async typeErrors(file: string, code: string): Promise<string> {
     await writeFile(join(this.directory, file), code);
     const compilerOptions = {

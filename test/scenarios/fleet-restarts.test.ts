@@ -63,6 +63,6 @@ describe("session's jobs", () => {
     expect(new Set(Object.keys(kinds)).difference(new Set(["exited", "done", "lost"]))).toEqual(new Set());
     // Each worker ran four jobs of a sandbox at most, and held four sandboxes.
     expect(lost).toBeLessThanOrEqual(2 * 4 * 2);
-    await fleet.provesSound(await run.jobs(), { isToldOnce: topology !== "cluster" });
+    await fleet.provesSound(await run.jobs(), { isPublishedOnce: topology !== "cluster" });
   });
 });

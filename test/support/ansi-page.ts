@@ -1,4 +1,4 @@
-/** What a terminal makes of the styles that `berth` uses. */
+/** CSS for the terminal styles that `berth` uses. */
 const styles: Readonly<Record<string, string>> = {
   "1": "font-weight:bold;color:#fff",
   "2": "color:#8b949e",

@@ -37,13 +37,13 @@ export class TestStore {
     return new TestStore(this.redis, this.directory, limits);
   }
 
-  /** Everything that is not the place's own name. */
+  /** Every file but the directory's id. */
   async files(): Promise<string[]> {
     const found = await readdir(this.directory, { recursive: true, withFileTypes: true });
     return found.filter((entry) => entry.isFile() && entry.name !== "place-id").map(({ name }) => name);
   }
 
-  /** Every key in Redis that is about artifacts. A test may search where the fleet never does. */
+  /** Every key in Redis that is about artifacts, found by a scan of all keys. */
   async keys(): Promise<string[]> {
     return (await this.redis.keys("berth:*")).sort();
   }
@@ -55,19 +55,19 @@ export class TestStore {
   }
 }
 
-/** Of what was kept. */
+/** Paths of the artifacts that were kept. */
 export function paths({ value }: JobResult): string[] {
   return value.artifacts?.map(({ path }) => path) ?? [];
 }
 
-/** Path to code, of what was not. */
+/** Refusal codes by path. */
 export function refused({ value }: JobResult): Record<string, string> {
   return Object.fromEntries((value.artifactsRefused ?? []).map(({ path, code }) => [path, code]));
 }
 
 let jobs = 0;
 
-/** Carries a request out as a worker does; as another job each time, unless it says which. */
+/** Carries a request out as a worker does, as a new job each time unless an id is given. */
 export function run(
   { store }: TestStore,
   sandbox: JobSandbox,

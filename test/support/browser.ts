@@ -18,7 +18,7 @@ export const browserPath = [process.env.CHROMIUM ?? "", ...places].find((path) =
   }
 });
 
-/** Behind the title of what is skipped for want of it. */
+/** A note for the titles of tests that are skipped without a browser. */
 export const browserNote =
   browserPath === undefined
     ? ", skipped: there is no Chromium (Debian's chromium-headless-shell, or CHROMIUM=/path)"

@@ -15,7 +15,7 @@ export interface CliEnd {
   readonly stderr: string;
 }
 
-/** The `berth` command as a process of the test's own, with nothing of the test's environment but where programs are. */
+/** Runs the `berth` command as a process, with only PATH of the test's environment. */
 export class CliRun {
   readonly process: ChildProcess;
   readonly #ended: Promise<number | string>;
@@ -32,7 +32,7 @@ export class CliRun {
     });
     this.process.stdout?.on("data", (chunk: Buffer) => this.#stdout.push(chunk));
     this.process.stderr?.on("data", (chunk: Buffer) => this.#stderr.push(chunk));
-    // A test that reads nothing closes it.
+    // A test that does not read stdout closes it.
     this.process.stdin?.on("error", () => {});
     this.process.stdin?.end(stdin);
     this.#ended = once(this.process, "close").then(([code, signal]) => code ?? signal);
@@ -50,7 +50,7 @@ export class CliRun {
     return Buffer.concat(this.#stderr).toString();
   }
 
-  /** Waits until stdout has it. */
+  /** Waits until stdout contains a text. */
   async says(text: string, on: "stdout" | "stderr" = "stdout"): Promise<void> {
     await expect.poll(() => this[on], { timeout: 30_000, interval: 20 }).toContain(text);
   }

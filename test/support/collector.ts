@@ -8,11 +8,11 @@ import { type SentSpan, sentSpans } from "./otlp.ts";
 /** Takes OTLP over HTTP, as a real collector does, and keeps what it was sent. */
 export class Collector implements AsyncDisposable {
   readonly spans: SentSpan[] = [];
-  /** As it came, for those who look for what must not be in it. */
+  /** Bodies as they came, for tests that search them for what must not be there. */
   bytes = Buffer.alloc(0);
   requests = 0;
   lastHeaders: IncomingHttpHeaders = {};
-  /** What requests are answered with; `never`: they are not. */
+  /** The status of all answers; `never`: no answer. */
   answers: number | "never" = 200;
   readonly #server: Server;
 
@@ -39,7 +39,7 @@ export class Collector implements AsyncDisposable {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** What switches an app's tracing on. */
+  /** Variables that switch an app's tracing on. */
   get env(): { OTEL_EXPORTER_OTLP_ENDPOINT: string } {
     return { OTEL_EXPORTER_OTLP_ENDPOINT: this.url };
   }

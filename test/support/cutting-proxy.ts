@@ -15,9 +15,9 @@ export class CuttingProxy {
   /** Connections that were cut while they were open. */
   cuts = 0;
   cutEvery = Number.POSITIVE_INFINITY;
-  /** So many answers are lost from now on, each with its connection. */
+  /** Loses this many answers from now on, each with its connection. */
   loseNext = 0;
-  /** Connections that were made. */
+  /** Connections that were opened. */
   opened = 0;
   #pieces = 0;
 
@@ -34,7 +34,7 @@ export class CuttingProxy {
     return `127.0.0.1:${this.#port}`;
   }
 
-  /** On the same port each time. */
+  /** Listens, on the same port each time. */
   async start(): Promise<void> {
     const server = createServer((inner) => this.#join(inner));
     this.#server = server.listen(this.#port, "127.0.0.1");
@@ -46,12 +46,12 @@ export class CuttingProxy {
     for (const socket of this.#open) this.#cutOne(socket);
   }
 
-  /** Passes nothing more on over what is open now, and closes nothing: as a link that died. New connections work. */
+  /** Stops passing data on open connections without closing them, like a dead link. New connections work. */
   silence(): void {
     for (const socket of this.#open) this.#silent.add(socket);
   }
 
-  /** Stops listening, and cuts what is open. */
+  /** Stops listening, and cuts all connections. */
   async stop(): Promise<void> {
     const server = this.#server;
     this.#server = undefined;

@@ -12,7 +12,7 @@ const program = ["/usr/bin/docker-registry", "/usr/local/bin/docker-registry"].f
   existsSync(path),
 );
 
-/** Why there is none here; undefined when there is. */
+/** Why no registry can be started here; undefined when one can. */
 export const noRegistry: string | undefined =
   program === undefined ? "docker-registry is not installed; npm run setup installs it on Debian" : undefined;
 
@@ -46,7 +46,7 @@ export class DebianRegistry implements AsyncDisposable {
     return new DebianRegistry(address, started, home);
   }
 
-  /** Gives an image of the engine's that name here, and takes the name from the engine again. */
+  /** Pushes an image of the engine under a name of this registry, and removes that name from the engine. */
   async publish(docker: Docker, image: string, name: string): Promise<string> {
     const [repo = "", tag = ""] = name.split(":");
     const full = `${this.address}/${repo}`;

@@ -13,7 +13,7 @@ type Kind = Pick<KeyRecord, "type"> & {
 
 const literal = (text: string) => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, "\\$&");
 
-/** What the page spells, with any text for `<…>`. What belongs to one sandbox may have the rest of its key behind the braces. */
+/** A pattern for a key of the page, with any text for `<…>`. A key of one sandbox may have more text behind the braces. */
 function patternOf(spelled: string): RegExp {
   const parts = literal(spelled)
     .replaceAll(/\\\[.*?\\\]/g, "[^:]*")
@@ -29,7 +29,7 @@ const own: Kind[] = describedKeys().map(({ key, record }) => ({
 }));
 const ids = Object.entries(bullNames).filter(([name]) => name.startsWith("<entry>"));
 const fixed = Object.entries(bullNames).filter(([name]) => !name.startsWith("<entry>"));
-/** The names before the ids: an id may be anything else. */
+/** Keys with fixed names come before those with ids, since an id may be any text. */
 const bull: Kind[] = bullQueues.flatMap(({ key }) =>
   [...fixed, ...ids.reverse()].map(([name, { type, holds }]) => ({
     ...{ name: `${key}:${name}`, pattern: patternOf(`${key}:${name}`), type },
@@ -62,7 +62,7 @@ export async function watchKeys(redis: TestRedis): Promise<ReadonlySet<string>> 
   return touched;
 }
 
-/** Of these keys, the names of those that the page has, and what is wrong with all others. */
+/** The names that the page has for these keys, and the problems of all others. */
 export function namesOf(keys: Iterable<string>): { readonly names: Set<string>; readonly unknown: string[] } {
   const kinds = [...keys].map(kindOf);
   return {
@@ -71,7 +71,7 @@ export function namesOf(keys: Iterable<string>): { readonly names: Set<string>; 
   };
 }
 
-/** What is in Redis and differs from docs/redis-keys.md. `over`: all jobs have ended, so that what belongs to them expires. */
+/** Differences between Redis and docs/redis-keys.md. `over`: all jobs have ended, so their keys must expire. */
 export async function undescribed(redis: Redis, { over }: { readonly over: boolean }): Promise<string[]> {
   const problems = await Promise.all(
     (await redis.keys("*")).map(async (key) => {

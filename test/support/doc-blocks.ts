@@ -63,13 +63,13 @@ export async function writePrograms(
   await writeFile(join(directory, "tsconfig.json"), JSON.stringify(settings));
 }
 
-/** What the comments behind a block's `console.log` say, in its order. */
+/** The texts of the comments behind a block's `console.log` calls, in order. */
 export function statedOutput(code: string): string {
   const stated = code.matchAll(/console\.log\(.*\); \/\/ (.+)$/gm);
   return [...stated].map((match) => match[1]).join(" ");
 }
 
-/** Whether that is what came out; white space counts for nothing, and … stands for anything. */
+/** Whether the output matches. White space is ignored, and … stands for any text. */
 export function fits(stated: string, output: string): boolean {
   const literal = stated.split("…").map((part) => oneLine(part).replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   return new RegExp(`^${literal.join(".*?")}$`).test(oneLine(output));
@@ -102,7 +102,7 @@ export function proseLines(text: string): string[] {
   });
 }
 
-/** As code hosts name them in addresses. */
+/** The anchors that code hosts make of a page's headings. */
 export function headingsOf(text: string): string[] {
   return [...text.matchAll(/^#+ (.+)$/gm)].map(([, title = ""]) =>
     title
@@ -118,7 +118,7 @@ export interface ProgramEnd {
   readonly stderr: string;
 }
 
-/** A program to its end, with nothing of the test's environment but where programs are. */
+/** Runs a program to its end, with only PATH of the test's environment. */
 export function runProgram(
   command: string,
   args: readonly string[],

@@ -8,7 +8,7 @@ import Docker from "dockerode";
 import { expect } from "vitest";
 import { test as withFleet } from "./fleet.ts";
 
-/** Needs what an engine needs: root, and the program. */
+/** Whether this machine can start an engine: it needs root and the program. */
 export const canRunEngine =
   process.getuid?.() === 0 &&
   ["/usr/sbin/dockerd", "/usr/bin/dockerd", "/usr/local/bin/dockerd"].some((path) => existsSync(path));
@@ -51,7 +51,7 @@ export class PrivateEngine {
       stream?.on("data", (chunk: Buffer) => {
         this.#log = `${this.#log}${chunk}`.slice(-20_000);
       });
-    // A call that reaches an engine too early may never be answered.
+    // An engine may never answer a call that comes before it is ready.
     const asked = new Docker({ socketPath: join(home, "e.sock"), timeout: 500 });
     const answers = () =>
       asked.ping().then(
@@ -61,18 +61,18 @@ export class PrivateEngine {
     await expect.poll(answers, { timeout: 30_000 }).toBe("answers");
   }
 
-  /** An image of another engine's. */
+  /** Copies an image from another engine. */
   async load(image: string, from: Docker): Promise<void> {
     const loading = await this.docker.loadImage(await from.getImage(image).get());
     for await (const _ of loading) await Promise.resolve();
   }
 
-  /** Dies without a word, as in a crash. Its containers are left to their shims. */
+  /** Kills the engine, as in a crash. The containers' shims keep running. */
   async kill(): Promise<void> {
     await this.#end("SIGKILL");
     await rm(join(this.#home, "pid"), { force: true });
     const containerd = join(this.#home, "exec/containerd/containerd");
-    // The kernel ends it with its engine; one that is still seen would be adopted by the next.
+    // The kernel ends containerd with its engine. The next engine would adopt one that is still running.
     await expect.poll(() => isRunning(`${containerd}.pid`), { timeout: 10_000 }).toBe(false);
     for (const left of [`${containerd}.pid`, `${containerd}.sock`]) await rm(left, { force: true });
   }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { formsOf } from "@berth/scrub";
 import type { TestFleet } from "./fleet.ts";
 
-/** Names of the texts in which one of the values is, in any form that is masked. */
+/** Names of the texts that contain one of the values, in any encoding that is masked. */
 export function exposedIn(
   texts: Readonly<Record<string, string | Buffer>>,
   values: readonly string[],

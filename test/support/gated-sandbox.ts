@@ -1,7 +1,7 @@
 import type { JobSandbox } from "@berth/jobs";
 import type { SandboxFiles } from "@berth/sandbox";
 
-/** The sandbox with something happening right before each of one file operation. */
+/** A sandbox that calls a hook right before each call of one file operation. */
 export function before(
   sandbox: JobSandbox,
   method: keyof SandboxFiles,

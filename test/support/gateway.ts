@@ -22,7 +22,7 @@ export interface Answered {
   readonly body: any;
 }
 
-/** A gateway process of the test's own. Every answer must be one that its route declares. */
+/** A gateway process of one test. Fails on an answer that the route does not declare. */
 export class TestGateway {
   readonly process: ChildProcess;
   #log = "";
@@ -142,7 +142,7 @@ export class TestGateways {
     this.#redisUrl = redisUrl;
   }
 
-  /** With an admin key, unless that is set to nothing. */
+  /** Starts with an admin key, unless BERTH_ADMIN_KEY is set to an empty text. */
   async start(env: Record<string, string> = {}): Promise<TestGateway> {
     return this.spawn(env).started();
   }

@@ -4,13 +4,13 @@ import { holdersInLedger, ledgerBreaches } from "./ledger-rules.ts";
 
 export interface HistoryRules {
   /** On a cluster the results may have an end twice when the worker or the primary dies in between. Default: true. */
-  readonly isToldOnce?: boolean;
+  readonly isPublishedOnce?: boolean;
 }
 
-/** Everything that should not be so, as sentences. What must always hold is checked here, and nowhere trusted. */
-export function breachesOf(history: History, { isToldOnce = true }: HistoryRules = {}): string[] {
+/** Every broken invariant of a history, as a sentence. */
+export function breachesOf(history: History, { isPublishedOnce = true }: HistoryRules = {}): string[] {
   return [
-    ...endings(history, isToldOnce),
+    ...endings(history, isPublishedOnce),
     ...epochs(history),
     ...sessionOrder(history),
     ...begunOnce(history),
@@ -20,13 +20,13 @@ export function breachesOf(history: History, { isToldOnce = true }: HistoryRules
   ];
 }
 
-/** What holds even where Redis lost writes that it had acknowledged. */
+/** Checks only the invariants that hold when Redis lost acknowledged writes. */
 export function holderBreaches(history: History): string[] {
   return [...epochs(history), ...holdersInLedger(history), ...strays(history)];
 }
 
 /** Exactly one terminal record per job, last in its stream, the same in the results; then the job leaves its queue. */
-function endings({ jobs, events, results, queued }: History, isToldOnce: boolean): string[] {
+function endings({ jobs, events, results, queued }: History, isPublishedOnce: boolean): string[] {
   return jobs.flatMap(({ id }) => {
     const said = events.get(id) ?? [];
     const ends = said.filter(({ type }) => type === "finished");
@@ -35,7 +35,7 @@ function endings({ jobs, events, results, queued }: History, isToldOnce: boolean
     if (ends.length !== 1) found.push(`${id} has ${ends.length} terminal records`);
     if (ends.length > 0 && said.at(-1)?.type !== "finished")
       found.push(`${id}: ${said.at(-1)?.type} follows its terminal record`);
-    if (published.length === 0 || (isToldOnce && published.length > 1))
+    if (published.length === 0 || (isPublishedOnce && published.length > 1))
       found.push(`${id} is ${published.length} times in the results`);
     else if (ends.length === 1 && published.some((end) => end !== ends[0]?.data))
       found.push(`${id} ended otherwise in the results than in its stream`);
@@ -44,11 +44,11 @@ function endings({ jobs, events, results, queued }: History, isToldOnce: boolean
   });
 }
 
-/** By the streams, the epochs in which jobs of a sandbox began only grow, and each has one worker. */
+/** In the streams, the epochs in which jobs of a sandbox began only grow, and each epoch has one worker. */
 function epochs(history: History): string[] {
   const found: string[] = [];
   for (const [key, starts] of Map.groupBy(startsOf(history), ({ job }) => job.key)) {
-    // Within a millisecond, streams say nothing about who was first.
+    // Two entries of one millisecond have no order across streams.
     starts.sort((a, b) => a.atMs - b.atMs || a.epoch - b.epoch);
     const workers = new Map<number, string>();
     let highest = 0;
@@ -85,7 +85,7 @@ function sessionOrder(history: History): string[] {
   return found;
 }
 
-/** What must not be repeated is not begun twice. */
+/** A job that must not be repeated begins once. */
 function begunOnce({ jobs, events }: History): string[] {
   return jobs.flatMap(({ id, repeatable }) => {
     const starts = (events.get(id) ?? []).filter(({ type }) => type === "started").length;
@@ -93,7 +93,7 @@ function begunOnce({ jobs, events }: History): string[] {
   });
 }
 
-/** What came live is what the result has: nothing was left out or said twice. */
+/** The output events of a job are the output in its result: nothing is missing or doubled. */
 function output({ jobs, events }: History): string[] {
   return jobs.flatMap(({ id }) => {
     const said = events.get(id) ?? [];

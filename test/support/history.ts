@@ -3,16 +3,16 @@ import { redisKeys, type SandboxKey } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { type LedgerLine, readLedger } from "./ledger.ts";
 
-/** A job that a test handed to the fleet, and what it knows of it without asking the fleet. */
+/** A job that a test submitted, with the facts that the test knows itself. */
 export interface HistoryJob {
   readonly id: string;
   readonly key: SandboxKey;
   readonly session: string;
-  /** May run again if its worker dies in the middle. */
+  /** Idempotent: it may run again if its worker dies. */
   readonly repeatable: boolean;
   /** What its command writes into the ledger; absent when it writes nothing there. */
   readonly mark?: string | undefined;
-  /** Delayed, retried and prioritised jobs are promised no order. */
+  /** False for delayed, retried and prioritised jobs, which have no promised order. */
   readonly unordered?: boolean | undefined;
 }
 
@@ -31,19 +31,19 @@ export interface HistoryContainer {
 }
 
 export interface HistoryLease {
-  /** Empty when it was given up. */
+  /** Empty after a release. */
   readonly worker: string;
   readonly epoch: number;
-  /** By Redis' own clock. */
+  /** Whether the lease has time left, by Redis' clock. */
   readonly live: boolean;
 }
 
-/** What is left to read when a run is over. */
+/** The records of a run, read after its end. */
 export interface History {
   /** In the order in which they were enqueued. */
   readonly jobs: readonly HistoryJob[];
   readonly events: ReadonlyMap<string, readonly HistoryEvent[]>;
-  /** What the results stream says, by job id. */
+  /** Entries of the results stream, by job id. */
   readonly results: ReadonlyMap<string, readonly string[]>;
   readonly leases: ReadonlyMap<string, HistoryLease>;
   readonly ledgers: ReadonlyMap<string, readonly LedgerLine[]>;
@@ -71,7 +71,7 @@ export function startsOf({ jobs, events }: History): Start[] {
   );
 }
 
-/** When it was said, by Redis' clock. */
+/** The time of an entry, by Redis' clock. */
 export function msOf({ id }: HistoryEvent): number {
   return Number(id.split("-")[0]);
 }
@@ -83,7 +83,7 @@ export interface HistorySource {
   readonly containers: readonly HistoryContainer[];
 }
 
-/** Reads the streams, leases, queues and ledgers as they are, past the code that is under test. */
+/** Reads streams, leases, queues and ledgers straight from Redis, without the code under test. */
 export async function readHistory({ redis, jobs, workspaces, containers }: HistorySource): Promise<History> {
   const nowMs = Number((await redis.time())[0]) * 1_000;
   const keys = new Set<SandboxKey>(jobs.map(({ key }) => key));
@@ -140,7 +140,7 @@ async function waitingIn(redis: Redis, key: SandboxKey): Promise<string[]> {
   return found;
 }
 
-/** Thousands of jobs, a few at a time. */
+/** Maps thousands of jobs, a few at a time. */
 async function inParts<T>(all: readonly T[], each: (one: T) => Promise<void>): Promise<void> {
   const part = 200;
   for (let from = 0; from < all.length; from += part)

@@ -46,7 +46,7 @@ export class TestHost {
     });
   }
 
-  /** A started sandbox; stopped when the test ends unless the test did. */
+  /** Starts a sandbox. The fixture stops it when the test ends. */
   async sandbox(options: OpenOptions = {}, driver: DockerDriver = this.driver()): Promise<Sandbox> {
     const sandbox = await driver.start(startRequest(options));
     this.#open.add(sandbox);

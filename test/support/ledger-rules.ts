@@ -2,7 +2,7 @@ import { isSuccess, type JobResult } from "@berth/protocol";
 import { type History, type HistoryJob, startsOf } from "./history.ts";
 import type { LedgerLine } from "./ledger.ts";
 
-/** What the commands themselves wrote down, held against what the streams say of them. */
+/** Compares the records that commands wrote in their workspaces with the streams. */
 export function ledgerBreaches(history: History): string[] {
   const found: string[] = [];
   const marked = history.jobs.filter(({ mark }) => mark !== undefined);
@@ -23,13 +23,13 @@ export function holdersInLedger(history: History): string[] {
   return [...Map.groupBy(marked, ({ key }) => key)].flatMap(([key, jobs]) => {
     const lines = history.ledgers.get(key) ?? [];
     const times = Map.groupBy(lines, ({ what, mark }) => `${what} ${mark}`);
-    // One that ran again, since Redis lost that it had: the first time is in no stream.
+    // A job ran again because Redis lost its first run, which is in no stream then.
     const once = jobs.filter(({ mark }) => (times.get(`began ${mark}`)?.length ?? 0) <= 1);
     return epochsInLedger(history, key, once, lines);
   });
 }
 
-/** Nothing ran twice that must not; what succeeded did run; nothing ran that never began. */
+/** No job that must not be repeated ran twice, every job that succeeded ran, and no job ran that never began. */
 function runs({ events }: History, jobs: readonly HistoryJob[], lines: readonly LedgerLine[]): string[] {
   const began = Map.groupBy(lines, ({ what, mark }) => `${what} ${mark}`);
   return jobs.flatMap(({ id, mark, repeatable }) => {
@@ -49,7 +49,7 @@ function runs({ events }: History, jobs: readonly HistoryJob[], lines: readonly 
   });
 }
 
-/** No command of an earlier epoch writes after one of a later epoch has: who lost the lease has no process left. */
+/** No command of an earlier epoch writes after one of a later epoch: a holder that lost the lease has no process left. */
 function epochsInLedger(
   history: History,
   key: string,

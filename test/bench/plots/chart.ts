@@ -1,15 +1,15 @@
-/** What a scenario wants drawn. `draw-chart.ts` makes an SVG of it. */
+/** The data of a plot. `draw-chart.ts` makes an SVG of it. */
 export type Chart = LineChart | DotChart;
 
 interface ChartAbout {
-  /** The name of its file, without `.svg`. */
+  /** The file's name, without `.svg`. */
   readonly name: string;
   readonly title: string;
-  /** Under the plot: what the axis counts. */
+  /** The label of the horizontal axis. */
   readonly axis: string;
 }
 
-/** Lines over a logarithmic horizontal axis. The first series is ours. */
+/** Lines over a logarithmic horizontal axis. The first series is Berth's. */
 export interface LineChart extends ChartAbout {
   readonly kind: "lines";
   readonly x: Scale;
@@ -32,7 +32,7 @@ export type Point = readonly [x: number, y: number];
 
 const roundMs = [0.1, 1, 10, 100, 1_000, 10_000, 100_000];
 
-/** How large a share of the samples took at most so long: a curve for each contender. */
+/** Cumulative distribution: the share of samples that took at most this long, one curve for each contender. */
 export function distributionChart(
   about: Pick<ChartAbout, "name" | "title">,
   samples: ReadonlyMap<string, readonly number[]>,

@@ -7,7 +7,7 @@ const [width, left] = [760, 52];
 const margins = { top: 68, bottom: 62 };
 const dotRowHeight = 46;
 
-/** Alone in its file, so it brings its colours: for a light and for a dark page. */
+/** Colours for a light and a dark page. The SVG file is used alone, so it has to bring them. */
 const style = markup`<style>
   svg { --card: #fff; --text: #1c2430; --soft: #5d6878; --line: #dfe3e9; --s0: #2563b8; --s1: #c8432f; --s2: #b07a12; --s3: #7b8794; }
   @media (prefers-color-scheme: dark) { svg { --card: #1a2029; --text: #e4e8ee; --soft: #97a3b4; --line: #2c3542;
@@ -21,7 +21,7 @@ const style = markup`<style>
   .curve { stroke: var(--c); } .dot, .key { fill: var(--c); } .dot { fill-opacity: .75; }
 </style>`;
 
-/** An SVG file. `footnote` says where and how it was measured. */
+/** An SVG file. `footnote` has where and how it was measured. */
 export function drawChart(chart: Chart, footnote: string): string {
   const height =
     chart.kind === "lines" ? 360 : margins.top + margins.bottom + dotRowHeight * chart.series.length;
@@ -39,7 +39,7 @@ export function drawChart(chart: Chart, footnote: string): string {
 function lines(plot: Plot, { x, y, series }: LineChart): Markup {
   const across = y.ticks.map(({ at, text }) => ({ share: shareOf(y, at), text }));
   const along = x.ticks.map(({ at, text }) => ({ share: shareOf(x, at), text }));
-  // Ours is drawn last, on top of the others.
+  // Berth's series is drawn last, on top of the others.
   const curves = series.map(({ points }, index) => {
     const corners = points.map(([px, py]) => `${plot.x(shareOf(x, px))},${plot.y(shareOf(y, py))}`);
     return markup`<polyline class="curve s${index}${index === 0 ? " ours" : ""}" points="${corners.join(" ")}"/>`;
