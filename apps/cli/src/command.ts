@@ -71,7 +71,7 @@ export const jobOptions = {
   scope: {
     type: "string",
     value: "SCOPE",
-    about: "who shares the sandbox: tenant, session, agent or shared (tenant)",
+    about: "which jobs share the sandbox: tenant, session, agent or shared (tenant)",
   },
   pool: { type: "string", value: "NAME", about: "workers that may run it; granted to the tenant (default)" },
   profile: { type: "string", value: "NAME", about: "a profile that the tenant was granted (default)" },

@@ -80,7 +80,7 @@ export const environment = z.object({
     .enum(["own", "admin"])
     .default("own")
     .describe(
-      "who may list and destroy sessions: a tenant key its tenant's, or only admin keys; with admin, tenant keys may order no job of kind destroy either",
+      "own: a tenant key may list and destroy its tenant's sessions; admin: only admin keys may, and tenant keys may submit no job of kind destroy",
     ),
   BERTH_GATEWAY_STREAMS: positive(5_000).describe(
     "event streams open at once at this gateway; as many jobs are waited for",
@@ -108,7 +108,7 @@ export const environment = z.object({
   BERTH_GATEWAY_METRICS: z
     .enum(["admin", "open"])
     .default("admin")
-    .describe("who may read /metrics once there is a key"),
+    .describe("once there is a key: admin: /metrics needs an admin key; open: it needs none"),
   BERTH_GATEWAY_METRICS_LISTEN: listenAddress
     .optional()
     .describe(

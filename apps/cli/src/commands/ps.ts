@@ -22,7 +22,7 @@ export const ps = command({
   examples: [
     { line: "berth ps", note: "of all tenants, the oldest first" },
     { line: "berth ps acme", note: "of one" },
-    { line: "berth ps --sandboxes", note: "who holds what, the most recently used first" },
+    { line: "berth ps --sandboxes", note: "with their workers, the most recently used first" },
   ],
   options,
   run,

@@ -20,7 +20,7 @@ export const usage = command({
     "was read, and artifacts.",
   examples: [
     { line: "berth usage acme", note: "day by day" },
-    { line: "berth usage --from 2026-11-01 --to 2026-11-30", note: "by tenant, who used the most cpu first" },
+    { line: "berth usage --from 2026-11-01 --to 2026-11-30", note: "by tenant, the most cpu first" },
     { line: "berth usage acme --json | jq .total.cpuSeconds", note: "for a program" },
   ],
   options,

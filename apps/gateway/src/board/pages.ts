@@ -30,7 +30,7 @@ export function findPage({ name = "", found, shown, summary }: FindPage): string
   return smallPage(
     "Find a tenant",
     `${alert(none)}
-<form method="get" action="/board/find"><label>Tenant, or a part of its name<input name="tenant" required autofocus maxlength="63" value="${htmlOf(name)}"></label>
+<form method="get" action="/board/find"><label>Tenant, or a part of its name<input name="tenant" required autofocus maxlength="255" value="${htmlOf(name)}"></label>
 <button type="submit">Show on the board</button></form>
 ${links?.length ? `<p>Tenants with “${htmlOf(name)}” in their names:</p><ul>${links.join("")}</ul>` : ""}
 <p>The sandboxes of a tenant that was found stay on the board for ten minutes. On the board now: ${htmlOf(summary)}.</p>

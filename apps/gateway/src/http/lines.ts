@@ -6,7 +6,7 @@ import { Problem } from "./problem.ts";
 const newline = 0x0a;
 
 export interface LineLimits extends BodyLimits {
-  /** `done` gets the bytes that left memory. `maxBytes` bounds a line, `maxMs` the time between two chunks. */
+  /** Called with the bytes that left memory. `maxBytes` bounds a line, `maxMs` the time between two chunks. */
   readonly onDone: (bytes: number) => void;
 }
 

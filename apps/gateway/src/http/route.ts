@@ -92,11 +92,12 @@ export interface RouteSpec<
   readonly answers: A;
 }
 
-/** Builds a route whose handler sees only what its schemas let through. */
+/** A route of any schemas, as registration and the OpenAPI document use it. */
 export interface AnyRoute extends RouteSpec<z.ZodType, z.ZodType, z.ZodType, z.ZodType, Answers> {
   readonly handle: (call: Call<unknown, unknown, unknown, unknown>) => Promise<Reply<Answers>>;
 }
 
+/** Builds a route whose handler gets only input that passed the schemas. */
 export function route<
   const A extends Answers,
   P extends z.ZodType = z.ZodUndefined,
