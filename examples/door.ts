@@ -4,7 +4,7 @@
  *   REDIS_URL=redis://127.0.0.1:6379 PORT=8090 node --conditions=@berth/source examples/door.ts
  *   curl -d 'echo hello' http://127.0.0.1:8090/acme
  *
- * A door validates, calls the client, and formats the answer. Everything else (order, limits, takeover) is the fleet's. This one
+ * A door validates, calls the client, and formats the answer. The fleet does everything else: order, limits, takeover. This door
  * has no keys, so it listens on loopback only.
  */
 import { createServer, type IncomingMessage } from "node:http";
@@ -27,7 +27,7 @@ async function commandOf(request: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-/** Any name, percent-encoded: `/bob%40example.com`. */
+/** The tenant's name in a path, percent-encoded: `/bob%40example.com`. */
 function nameIn(path: string): string | undefined {
   try {
     return decodeURIComponent(path.slice(1));

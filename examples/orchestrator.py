@@ -2,8 +2,8 @@
 
     BERTH_URL=http://127.0.0.1:8080 BERTH_KEY=... PYTHONPATH=packages/client-python/src python3 examples/orchestrator.py
 
-PYTHONPATH is not needed where the client's wheel is installed (docs/python.md). plan() is a stand-in for a model: it is
-given what was done and seen so far, and gives back one action, or None when it is done.
+PYTHONPATH is not needed where the client's wheel is installed (docs/python.md). plan() is a stand-in for a model: it gets
+the steps so far with their results, and returns the next action, or None when the task is done.
 """
 
 import os
@@ -32,7 +32,7 @@ def plan(steps):
 def work(tenant):
     steps = []
     while len(steps) < MOST_STEPS and (action := plan(steps)):
-        # However it ended: a failure is for the planner to look at, not for an except clause.
+        # A failed command returns a result, too: the planner handles it, not an except clause.
         result = tenant.run(action)
         steps.append((action, result))
         print(f"{len(steps)}. {action['kind']}: {result.outcome}")

@@ -3,8 +3,8 @@
  *
  *   REDIS_URL=redis://127.0.0.1:6379 node --conditions=@berth/source examples/orchestrator.ts
  *
- * The planner is a stand-in that always takes the same way. Put a model in its place: what it is given is the task and what
- * was done and seen so far, what it gives back is one action. Everything else can stay.
+ * The planner is a stand-in that returns fixed actions. Put a model in its place: it gets the task and the steps so far with
+ * their results, and returns the next action. Everything else can stay.
  */
 import { Berth, type JobOptions, type Tenant } from "@berth/client";
 import { exitCodeOf, isSuccess, type JobKind, type JobRequestInput, type ResultOf } from "@berth/protocol";
@@ -45,7 +45,7 @@ async function plan(task: string, done: readonly Step[]): Promise<Action> {
 }
 const fixed = "words = text.split()\n    return {word: words.count(word) for word in words}";
 
-/** A result as a model should see it: what came out, how it ended, never more than fits. */
+/** A result as a model should see it: the output, bounded, and how the job ended. */
 function seen({ outcome, content, stdout = "", stderr = "" }: ResultOf<JobKind>): string {
   const text = content ?? `${stdout}${stderr}`;
   const code = exitCodeOf(outcome);
@@ -60,7 +60,7 @@ async function work(tenant: Tenant, task: string, where: JobOptions): Promise<st
   while (done.length < mostSteps) {
     const action = await plan(task, done);
     if (action.kind === "answer") return action.answer;
-    // Awaiting gives the result however the command ended: a failure is for the planner to look at, not for a catch block.
+    // Awaiting returns the result of a failed command, too: the planner handles it, not a catch block.
     const result = await tenant.run(action, where);
     done.push({ action, seen: seen(result) });
     console.log(`${done.length}. ${action.kind}: ${result.outcome.kind}`, lastLines(seen(result)));
