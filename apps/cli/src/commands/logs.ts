@@ -2,12 +2,12 @@ import { exitCodeOf, type JobResult } from "@berth/protocol";
 import { type Arguments, command } from "../command.ts";
 import { UsageError } from "../complaint.ts";
 import type { Context } from "../context.ts";
-import type { IdentifiedEvent } from "../door.ts";
+import type { IdentifiedEvent, ShownState } from "../door.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { knownJob } from "../known-job.ts";
 import { retryText } from "../retry-text.ts";
 import { outcomeText } from "../run-job.ts";
-import { soFar } from "../so-far.ts";
+import { type Pauses, soFar } from "../so-far.ts";
 import { printable } from "../terminal/printable.ts";
 import type { Terminal } from "../terminal/terminal.ts";
 
@@ -15,6 +15,9 @@ const options = {
   follow: { type: "boolean", short: "f", about: "stay until its end" },
   after: { type: "string", value: "ID", about: "only what came after an event, by its id in --json" },
 } as const;
+
+/** A slow connection takes at most this long for an event that exists. */
+const slowMs = 10_000;
 
 export const logs = command({
   name: "logs",
@@ -43,9 +46,10 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
     ]);
   const job = await knownJob(context, positionals[0] ?? "");
   const events = job.events(values.after);
+  const state = await job.status();
   // A reader that resumes after the last event would wait forever.
-  const over = values.after !== undefined && (await job.status()) === "finished";
-  for await (const event of values.follow && !over ? events : soFar(events)) {
+  const over = values.after !== undefined && state === "finished";
+  for await (const event of values.follow && !over ? events : soFar(events, pausesFor(state, over))) {
     if (terminal.json) await terminal.line(JSON.stringify(inJson(event)));
     else if (event.type === "stdout" || event.type === "stderr")
       await terminal.write(event.bytes, event.type);
@@ -54,6 +58,12 @@ async function run({ values, positionals }: Arguments<typeof options>, context: 
     if (event.type === "finished" && values.follow) return ending(event.result, terminal);
   }
   return values.follow && over ? ending(await job.result(), terminal) : exitCodes.ok;
+}
+
+/** Events that must exist are waited for longer: over a slow connection their output would be missing, with exit code 0. */
+function pausesFor(state: ShownState, isOver: boolean): Pauses {
+  if (isOver || (state !== "running" && state !== "finished")) return {};
+  return state === "running" ? { firstMs: slowMs } : { firstMs: slowMs, nextMs: slowMs };
 }
 
 function ending({ outcome }: JobResult, terminal: Terminal): number {
