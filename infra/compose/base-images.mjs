@@ -32,7 +32,7 @@ import {
   REDIS_UID,
 } from "./base-recipe.mjs";
 
-/** Whom this machine trusts, so that a proxy of its owner's is trusted in the build too. It stays out of the apps' images. */
+/** This machine's certificates, so that the build trusts a proxy that inspects TLS. The apps' images do not get them. */
 const TRUSTED = "/etc/ssl/certs/ca-certificates.crt";
 
 /**
@@ -129,7 +129,7 @@ async function builtInit(context) {
   return id;
 }
 
-/** The program, from the folder where set-up keeps the same package; fetched there when it is not. */
+/** The path of a program in the folder where set-up keeps its package. Fetches the package if it is missing. */
 async function fromNpm(context, name, spec, version, file) {
   const folder = path.join(context.places.tools, `${name}-${version}`);
   const found = path.join(folder, "node_modules", spec, file);

@@ -21,7 +21,7 @@ COPY root /
 ENV SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt
 `;
 
-/** In the place of redis: this machine's redis-server and redis-cli, from Debian's package, with their libraries and nothing else. */
+/** Replaces the redis image: this machine's redis-server and redis-cli, from Debian's package, with only their libraries. */
 export const REDIS_IMAGE = "berth-base-redis:7";
 // Uid 999 and /data as in the official image, so that the compose file fits both.
 export const REDIS_UID = 999;

@@ -6,7 +6,7 @@ import { repoRoot } from "../setup/places.mjs";
 export interface BundleOptions {
   /** Source files by the path that each gets in the bundle, without its extension. */
   readonly entries: Readonly<Record<string, string>>;
-  /** Empty or absent. */
+  /** The output directory; empty or absent before. */
   readonly directory: string;
   /** npm packages that the bundle's users install; all others become part of it. */
   readonly external: readonly string[];
@@ -80,7 +80,7 @@ const inPlace: Plugin = {
   },
 };
 
-/** The folder of the npm package that a module is of. */
+/** The folder of the npm package that has a module. */
 function packageFolder(id: string): string | undefined {
   return /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(id.replace(/^\0/, ""))?.[0];
 }

@@ -1,6 +1,6 @@
 import { parseAst } from "rolldown/parseAst";
 
-/** A name of another file or package, as that one calls it. */
+/** A name in another file or package. */
 export interface Elsewhere {
   readonly from: string;
   readonly name: string;
@@ -21,14 +21,14 @@ export interface Statement {
 
 /** One file of declarations as TypeScript emits them: imports, exports and declarations, each at the top level. */
 export interface DeclarationModule {
-  /** Several for a name with overloads. */
+  /** Declarations by name; several for a function with overloads. */
   readonly declared: ReadonlyMap<string, readonly Statement[]>;
   readonly imported: ReadonlyMap<string, Elsewhere>;
-  /** By the name outside; a text is the name inside. */
+  /** By exported name: the name within the file, or a declaration of another file that this one exports again. */
   readonly exported: ReadonlyMap<string, string | Elsewhere>;
 }
 
-/** The parts of a syntax tree that are looked at here. */
+/** The fields of a syntax tree that this module reads. */
 interface Node {
   readonly type: string;
   readonly start: number;
@@ -42,7 +42,7 @@ export function readDeclarations(text: string): DeclarationModule {
   const exported = new Map<string, string | Elsewhere>();
   let endOfLast = 0;
   for (const node of parseAst(text, { lang: "dts" }).body as unknown as Node[]) {
-    // With the comment before it.
+    // The range includes the comment before the statement.
     const whole = text.slice(endOfLast, node.end).trim();
     endOfLast = node.end;
     const from = (node.source as { value: string } | null | undefined)?.value;

@@ -9,11 +9,11 @@ import {
 
 interface Kept {
   readonly statements: Set<Statement>;
-  /** By the name inside. */
+  /** Keyed by the name within the file. */
   readonly imports: Map<string, Elsewhere>;
-  /** By the name outside; those that are exported where they are declared are not in it. */
+  /** Keyed by the exported name, without names that are exported where they are declared. */
   readonly exports: Map<string, string | Elsewhere>;
-  /** By the text that it replaces. */
+  /** Keyed by the text that it replaces. */
   readonly inline: Map<string, Elsewhere>;
 }
 
@@ -86,7 +86,7 @@ export class Declarations {
     }
   }
 
-  /** Keeps it where it is declared, past the index files between. */
+  /** Keeps a declaration in the file that declares it, not in the index files that export it again. */
   async #keepElsewhere(file: string, { from, name }: Elsewhere, user = file): Promise<Elsewhere> {
     const target = from.startsWith(".")
       ? join(dirname(file), from).replace(/\.ts$/, ".d.ts")
@@ -146,7 +146,7 @@ function renamed(name: string, as: string): string {
   return name === as ? name : `${name} as ${as}`;
 }
 
-/** What one file calls another: relative, and with the extension of the code beside it. */
+/** The specifier by which one file imports another: relative, with the extension of the code beside it. */
 function between(file: string, other: string): string {
   const path = relative(dirname(file), other).replace(/\.d\.ts$/, ".js");
   return path.startsWith(".") ? path : `./${path}`;

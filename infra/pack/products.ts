@@ -1,17 +1,17 @@
 import { RECIPE_FILES } from "../sandbox/recipe.mjs";
 
-/** What is published, each as one tarball that needs no other of ours. */
+/** The published packages, each one tarball that needs no other package of Berth's. */
 export interface Product {
   readonly name: string;
   /** The workspace package that it is; its README goes with it. */
   readonly source: string;
-  /** As for `bundle`. */
+  /** As `entries` of `BundleOptions`. */
   readonly entries: Readonly<Record<string, string>>;
   /** npm packages that its users install with it. Everything else is bundled, in the versions that our tests ran with. */
   readonly external: readonly string[];
-  /** The entry that `import` gives, with types. */
+  /** The entry point for `import`, with types. */
   readonly library?: string;
-  /** The entry that is a command of the product's name. */
+  /** The entry point of the command that has the product's name. */
   readonly command?: string;
   /** Files that the code opens, in the place that they have in the repository. */
   readonly files: readonly string[];
@@ -59,7 +59,7 @@ export const products: readonly Product[] = [
       "packages/init/c",
       "packages/init/build/init",
       ...RECIPE_FILES.map((file) => `infra/sandbox/${file}`),
-      // Their versions are read.
+      // The manifests are there because their versions are read.
       "apps/cli/package.json",
       "apps/worker/package.json",
     ],

@@ -67,7 +67,7 @@ function exportOf(library: string): object {
   return { types: `./lib/${library}.d.ts`, default: `./lib/${library}.js` };
 }
 
-/** From the version that our tests run with. */
+/** A version range that begins with the version that Berth's tests ran with. */
 async function range(name: string): Promise<[name: string, range: string]> {
   const resolve = createRequire(join(repoRoot, "packages/protocol/package.json")).resolve;
   const { version } = JSON.parse(await readFile(resolve(`${name}/package.json`), "utf8"));

@@ -17,7 +17,7 @@ export async function engineFacts(address, container) {
   return { machine: info?.Name ?? "host", labels: facts?.Config?.Labels ?? {} };
 }
 
-/** The answer, or undefined when it is 404. */
+/** The parsed answer; undefined for 404. */
 function ask(address, target) {
   return new Promise((resolve, reject) => {
     const request = http.get({ ...whereIs(address), path: target, agent: false }, (response) => {

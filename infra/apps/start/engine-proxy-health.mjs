@@ -1,4 +1,4 @@
-/** Healthy is a proxy through which the engine answers. */
+/** Health check: exits with 0 if the engine answers through the proxy. */
 import http from "node:http";
 
 setTimeout(() => process.exit(1), 4_000);

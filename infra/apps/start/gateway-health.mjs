@@ -1,4 +1,4 @@
-/** Healthy is a gateway that answers. Whether the fleet behind it is ready is another question: /readyz. */
+/** Health check: exits with 0 if the gateway answers. /readyz reports whether the fleet is ready. */
 const DEADLINE_MS = 4_000;
 
 const address = `http://127.0.0.1:${process.env.BERTH_GATEWAY_PORT || "8080"}/healthz`;

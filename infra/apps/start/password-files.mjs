@@ -3,7 +3,7 @@ import { renameSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { writtenOnce } from "./once.mjs";
 
-/** In volumes that only the containers which need them have. Those run as different users, so every user may read the files. */
+/** Passwords are files in volumes that only the containers which need them mount. These run as different users, so all users may read them. */
 const MODE = 0o444;
 export const passwordFolders = { redis: "/run/berth/redis", grafana: "/run/berth/grafana" };
 
@@ -26,7 +26,7 @@ function password(folder, given) {
   return writtenOnce(file, () => `${randomBytes(32).toString("base64url")}\n`, MODE).trim();
 }
 
-/** Read-only files: written aside and renamed. */
+/** Writes a read-only file under another name and renames it, so that no reader sees a part of it. */
 function replaced(file, text) {
   const aside = `${file}.${process.pid}`;
   rmSync(aside, { force: true });

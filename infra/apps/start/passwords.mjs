@@ -1,5 +1,5 @@
 /**
- * Makes up passwords for Redis and Grafana at the first start of the compose file. One that is given wins, and a later
+ * Generates passwords for Redis and Grafana at the first start of the compose file. One that is given wins, and a later
  * start may give another.
  */
 import { makePasswords } from "./password-files.mjs";

@@ -1,4 +1,4 @@
-/** Healthy is a worker whose heartbeat is in Redis: it reaches Redis, and its loop turns. */
+/** Health check: exits with 0 if Redis has a recent heartbeat of the worker. */
 import { readFileSync } from "node:fs";
 import { redisKeys } from "@berth/protocol";
 import { connectRedis } from "@berth/redis";

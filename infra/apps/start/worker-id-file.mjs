@@ -1,2 +1,2 @@
-/** Where the start script leaves the worker's id for the health check. In memory, and the container's own. */
+/** The file in which the start script leaves the worker's id for the health check: in the container's memory. */
 export const workerIdFile = "/tmp/berth-worker-id";

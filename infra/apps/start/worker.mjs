@@ -1,5 +1,5 @@
 /**
- * The worker's image starts here: what a worker in a container cannot know by itself is found out and put into its
+ * The worker's image starts here: it finds the settings that depend on the machine and puts them into the worker's
  * environment, then its own program runs. A variable that is set already stays.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -16,7 +16,7 @@ takeSecrets(environment, ["REDIS_URL"]);
 const workspaces = environment.BERTH_WORKSPACES || "/var/lib/berth/workspaces";
 mkdirSync(workspaces, { recursive: true, mode: 0o711 });
 const { machine, labels } = await engineFacts(environment.DOCKER_HOST, hostname()).catch((error) => {
-  // The worker survives an engine that is away, and reports it. Only its name is less useful then.
+  // The worker also starts without an engine. It then has only its container's name as id.
   process.stderr.write(`berth-worker: ${error.message}; taking the container's name for the worker's\n`);
   return { machine: "host", labels: {} };
 });
