@@ -114,7 +114,9 @@ export async function composeGateway(config: Config): Promise<RunningGateway> {
   const webhookSecrets = new WebhookSecrets(redis);
   const finished = new FinishedJobs(metrics, config.metricsTenants);
   const onResult = (result: GroupResult) => finished.add(result);
-  const tracker = new BatchTracker({ redis, berth, batches, log, onResult });
+  // Gateways of one host have ports of their own. One that gets any port is another gateway after a restart.
+  const consumer = `gateway-${hostname()}-${config.port === 0 ? process.pid : config.port}`;
+  const tracker = new BatchTracker({ redis, berth, batches, log, consumer, onResult });
   const allowed = config.webhookNetworks;
   const sender = new WebhookSender({ redis, batches, secrets: webhookSecrets, allowed, log });
   const stopping = new AbortController();

@@ -9,7 +9,7 @@ export function clientBatches(berth: Berth): BatchesDoor {
     run: async (given) => runHere(berth, given),
     async status(id) {
       const count = { submitted: 0, waiting: 0, running: 0, finished: 0, failed: 0 };
-      for await (const { result, state } of batchJobs(berth, id)) {
+      for await (const { result, state } of batchJobs((job) => berth.jobs.find(job), id)) {
         count.submitted++;
         const shown = shownState(state);
         if (shown === "running") count.running++;
@@ -23,7 +23,7 @@ export function clientBatches(berth: Berth): BatchesDoor {
     },
     async cancel(id) {
       const count = { known: 0, cancelled: 0 };
-      for await (const { id: jobId, state } of batchJobs(berth, id)) {
+      for await (const { id: jobId, state } of batchJobs((job) => berth.jobs.find(job), id)) {
         count.known++;
         if (state === "finished") continue;
         await berth.cancel(jobId);

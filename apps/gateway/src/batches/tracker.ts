@@ -1,4 +1,3 @@
-import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Berth, GroupResult, ResultGroup } from "@berth/client";
 import { type BatchStore, batchJobId, batchOf, type StoredBatch } from "@berth/ledger";
@@ -12,6 +11,8 @@ export interface TrackerParts {
   readonly berth: Berth;
   readonly batches: BatchStore;
   readonly log: Logger;
+  /** This gateway among those that read results. The same after a restart, so that it goes on with what it had. */
+  readonly consumer: string;
   /** Called with every result this gateway reads, of a batch or not. */
   readonly onResult: (result: GroupResult) => void;
 }
@@ -56,10 +57,8 @@ export class BatchTracker {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       try {
-        this.#group = this.#parts.berth.results("gateway", {
-          consumer: `gateway-${hostname()}`,
-          from: "now",
-        });
+        const { berth, consumer } = this.#parts;
+        this.#group = berth.results("gateway", { consumer, from: "now" });
         const work = new InOrder(32);
         for await (const result of this.#group) await work.add(result.jobId, () => this.#take(result));
         await work.finish();
