@@ -104,7 +104,7 @@ describe("berth mcp on stdin and stdout", () => {
 
   test("a client sees output as it comes, and cancelling its call cancels the job", async ({ fleet }) => {
     await fleet.worker("worker-1");
-    await using mcp = await McpSession.stdio(["--tenant", "acme"], { REDIS_URL: fleet.redis.url });
+    await using mcp = await McpSession.stdio(["acme"], { REDIS_URL: fleet.redis.url });
     const seen: string[] = [];
     const gone = new AbortController();
     const call = mcp.call(

@@ -32,7 +32,7 @@ const options = {
 export const mcp = command({
   name: "mcp",
   summary: "give an agent a sandbox as MCP tools, on stdin and stdout",
-  positionals: [],
+  positionals: ["[TENANT]"],
   about:
     "A Model Context Protocol server for Claude Code, Cursor, VS Code, Codex and others; they start it. Its tools are bash, read,\n" +
     "write, edit, glob, grep, list, run_code, job and sandbox, and the custom tools that the tenant may use (docs/tools.md) as they\n" +
@@ -50,9 +50,12 @@ export const mcp = command({
   run,
 });
 
-async function run({ values }: Arguments<typeof options>, context: Context): Promise<number> {
-  const { tenant, wait } = values;
-  if (tenant === undefined) throw new UsageError("--tenant is missing", ["berth mcp --tenant acme"]);
+async function run({ values, positionals }: Arguments<typeof options>, context: Context): Promise<number> {
+  const { wait } = values;
+  const tenant = values.tenant ?? positionals[0];
+  if (tenant === undefined) throw new UsageError("the tenant is missing", ["berth mcp --tenant acme"]);
+  if (positionals[0] !== undefined && positionals[0] !== tenant)
+    throw new UsageError(`two tenants are named: ${tenant} and ${positionals[0]}`);
   checkNames(values);
   const named = { tenant: tenantName(tenant), ...placeOf(values) };
   const answerWithinMs = wait === undefined ? undefined : durationMs("--wait", wait);
