@@ -1,3 +1,5 @@
+import { gzipSync } from "node:zlib";
+import { encodeFiles } from "@berth/init";
 import { FileRefusal, type WorkspaceUsage } from "@berth/protocol";
 import type { Sandbox } from "@berth/sandbox";
 import { describe, expect } from "vitest";
@@ -139,6 +141,62 @@ describe("quota is not passed by", () => {
     const { outcome } = await sh(sandbox, `head -c ${4 * mebibyte} /dev/zero > short-after`);
     expect(outcome).toMatchObject({ kind: "quota-exceeded", unit: "bytes" });
     expect((await sandbox.usage()).bytes).toBeLessThan(before + mebibyte);
+  });
+
+  const deep = (name: string) => `${name}/${"d/".repeat(1_000)}file`;
+  const onTheWay: Record<string, (sandbox: Sandbox, name: string) => Promise<unknown>> = {
+    "a write": (sandbox, name) => sandbox.files.write(deep(name), "x"),
+    "a new directory": (sandbox, name) => sandbox.files.makeDirectory(deep(name)),
+    "a move": async (sandbox, name) => {
+      await sandbox.files.write(`${name}-from`, "x");
+      await sandbox.files.move(`${name}-from`, deep(name), { parents: true });
+    },
+    "many files": async (sandbox, name) => {
+      const bytes = Buffer.from("x");
+      const files = [0, 1].map((number) => ({ path: deep(`${name}-${number}`), bytes }));
+      for (const { refusal } of (await sandbox.files.writeMany(files)).refused) throw refusal;
+    },
+    "an archive": async (sandbox, name) => {
+      const archive = gzipSync(
+        encodeFiles([0, 1].map((number) => ({ path: deep(`${name}-${number}`), bytes: Buffer.from("x") }))),
+      );
+      for (const { refusal } of (await sandbox.files.unpack(archive)).refused) throw refusal;
+    },
+  };
+
+  test.for(Object.keys(onTheWay))(
+    "the quota is not passed by directories on the way to %s",
+    async (what, { host }) => {
+      const sandbox = await host.sandbox({ profile });
+      const answers: unknown[] = [];
+      // Each takes 4 MB or more for a kilobyte of request.
+      for (let number = 0; number < 20; number++)
+        answers.push(await refusalOf(onTheWay[what]?.(sandbox, `n${number}`) ?? Promise.resolve()));
+      expect(answers[0]).toBe("not refused");
+      expect(answers.at(-1)).toBe("quota");
+      expect((await sandbox.usage()).bytes).toBeLessThan(limit + mebibyte);
+    },
+  );
+
+  test("the quota is not passed by directories on the way to writes at once, of which each alone would fit", async ({
+    host,
+  }) => {
+    const sandbox = await host.sandbox({ profile });
+    const writes = Array.from({ length: 24 }, (_, n) =>
+      refusalOf(sandbox.files.write(deep(`parallel-${n}`), "x")),
+    );
+    const answers = await Promise.all(writes);
+    expect(answers).toContain("quota");
+    expect(answers.filter((answer) => answer === "not refused").length).toBeGreaterThan(4);
+    expect((await sandbox.usage()).bytes).toBeLessThan(limit + mebibyte);
+  });
+
+  test("the number of entries is not passed by directories on the way to a file", async ({ host }) => {
+    const entries = 1_500;
+    const sandbox = await host.sandbox({ profile: { limits: { workspaceEntries: entries } } });
+    expect(await refusalOf(sandbox.files.write(deep("one"), "x"))).toBe("not refused");
+    expect(await refusalOf(sandbox.files.write(deep("two"), "x"))).toBe("quota");
+    expect((await sandbox.usage()).entries).toBeLessThanOrEqual(entries);
   });
 
   test("the quota is not passed by many writes at once, of which each alone would fit", async ({ host }) => {

@@ -8,6 +8,7 @@
 #include "job.h"
 #include "path.h"
 #include "rename.h"
+#include "room.h"
 
 /* Makes the directory. Its parent exists. */
 static enum fail make_one(struct job *job, const struct place *place, bool *created)
@@ -19,6 +20,10 @@ static enum fail make_one(struct job *job, const struct place *place, bool *crea
         return existing_is_fine ? OK : EXISTS;
     mode_t mode = request->has_mode ? (mode_t)(request->mode & 07777) : 0755;
     if (mkdirat(place->dir, place->name, mode) == 0) {
+        if (!room_take_directory()) {
+            unlinkat(place->dir, place->name, AT_REMOVEDIR);
+            return QUOTA;
+        }
         *created = true;
         /* mkdir cuts the mode by the umask; the request's mode counts. */
         if (request->has_mode && fchmodat(place->dir, place->name, mode, 0) != 0)
@@ -46,8 +51,10 @@ enum fail file_mkdir(struct job *job)
         return fail;
     fail = make_one(job, &place, &created);
     close(place.dir);
-    if (fail == OK)
+    if (fail == OK) {
         write_number(&job->done, DONE_CREATED, created);
+        room_report(&job->done);
+    }
     return fail;
 }
 
@@ -76,6 +83,8 @@ enum fail file_move(struct job *job)
         else if (renameat(from.dir, from.name, to.dir, to.name) != 0)
             error = errno;
         fail = error == 0 ? OK : failed(job, error);
+        if (fail == OK)
+            room_report(&job->done);
         close(to.dir);
     }
     close(from.dir);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "inflate.h"
+#include "room.h"
 #include "unpack.h"
 
 /* More than any workspace is likely to hold. */
@@ -101,8 +102,10 @@ static enum fail run(struct unpack *unpack)
         whole = unpack_check_plan(unpack);
     else if (whole)
         whole = unpack_links(unpack);
+    uint64_t planned = unpack->plan.count;
     unpack_give_up(unpack);
     tar_free(&unpack->tar);
+    plan_free(&unpack->plan);
     struct job *job = unpack->job;
     if (!whole && !unpack->stopped) {
         job->message = unpack->tar.problem;
@@ -111,8 +114,9 @@ static enum fail run(struct unpack *unpack)
     enum fail fail = items_end(&unpack->items, job, false);
     /* Overwrites the count of items that items_end wrote. */
     job->done.length = 0;
-    write_number(&job->done, DONE_COUNT, unpack->checks ? unpack->plan.count : unpack->count);
+    write_number(&job->done, DONE_COUNT, unpack->checks ? planned : unpack->count);
     write_number(&job->done, DONE_BYTES, unpack->bytes);
+    room_report(&job->done);
     return fail;
 }
 
@@ -131,8 +135,6 @@ enum fail file_unpack(struct job *job)
         .base = base.text,
         .checks = (request->flags & UNPACK_CHECK) != 0,
         .each = (request->flags & UNPACK_EACH) != 0,
-        .budget = request->has_budget ? request->budget : UINT64_MAX,
-        .entry_budget = request->has_max_items ? request->max_items : UINT64_MAX,
         .file = {.fd = -1, .dir = -1},
         .parent = -1,
         .umask = umask(022),

@@ -9,6 +9,7 @@
 #include "new-file.h"
 #include "path.h"
 #include "rename.h"
+#include "room.h"
 
 /* Where a write goes, and the file that was there when it began. */
 struct target {
@@ -57,12 +58,10 @@ static enum fail find_target(struct job *job, struct target *target)
 }
 
 /* By apparent size. A write that replaces a file frees the old bytes, one that appends does not. */
-static bool within_budget(const struct file_request *request, const struct target *target)
+static bool has_room(const struct file_request *request, const struct target *target)
 {
-    if (!request->has_budget)
-        return true;
     uint64_t kept = (request->flags & WRITE_APPEND) != 0 ? 0 : target->old_size;
-    return request->size <= kept || request->size - kept <= request->budget;
+    return room_take_bytes(request->size, kept) && (target->existed || room_take_entry());
 }
 
 static enum fail check_match(struct job *job, const struct target *target)
@@ -116,6 +115,7 @@ static void report(struct job *job, uint64_t size, bool created, const uint8_t d
 {
     write_number(&job->done, DONE_SIZE, size);
     write_number(&job->done, DONE_CREATED, created);
+    room_report(&job->done);
     write_bytes(&job->done, DONE_SHA256, digest, 32);
 }
 
@@ -181,7 +181,7 @@ enum fail file_write(struct job *job)
 {
     struct target target = {.existed = false};
     enum fail fail = find_target(job, &target);
-    if (fail == OK && !within_budget(job->request, &target))
+    if (fail == OK && !has_room(job->request, &target))
         fail = QUOTA;
     if (fail == OK)
         fail = (job->request->flags & WRITE_APPEND) != 0 ? append(job, &target) : replace(job, &target);

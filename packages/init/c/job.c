@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "bytes.h"
+#include "room.h"
 
 enum fail failed(struct job *job, int error)
 {
@@ -116,8 +117,10 @@ size_t job_run(const uint8_t *payload, size_t length, int in, int out, uint8_t r
         .done = {.buffer = result + 1, .capacity = RESULT_MAX - 1},
     };
     enum fail fail = file_request_parse(payload, length, &request);
-    if (fail == OK)
+    if (fail == OK) {
+        room_begin(&request);
         fail = operate(&job);
+    }
     if (fail == OK) {
         result[0] = T_DONE;
         return 1 + job.done.length;

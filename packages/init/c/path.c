@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "room.h"
+
 struct root {
     int fd;
     const char *dir;
@@ -214,6 +216,8 @@ static enum fail enter(struct walk *walk, const char *name, const char *after, i
             return expand(walk, name, after);
         if (errno != ENOENT || (options & PATH_MAKE_PARENTS) == 0 || attempt > 0)
             return fail_from_errno(errno);
+        if (!room_take_directory())
+            return QUOTA;
         if (mkdirat(current(walk), name, 0755) != 0 && errno != EEXIST)
             return fail_from_errno(errno);
     }

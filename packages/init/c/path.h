@@ -39,7 +39,7 @@ const char *path_below_root(const char *path, size_t *root);
 
 enum path_option {
     PATH_FOLLOW = 1,       /* a symlink at the end is resolved too */
-    PATH_MAKE_PARENTS = 2, /* missing directories on the way are made */
+    PATH_MAKE_PARENTS = 2, /* missing directories on the way are made, where there is room */
 };
 
 /* Where a path leads: a name in a directory. The name is "" when it leads to the directory itself. Nothing needs to be there

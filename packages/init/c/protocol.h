@@ -216,6 +216,7 @@ enum done_tag {
     DONE_OOM_KILLS = 20,
     DONE_CHANNELS = 21,
     DONE_HIDDEN = 22,
+    DONE_DIRECTORIES = 23,
 };
 
 /* Payloads of one number. SHUTDOWN has KILL's, STDIN_CREDIT has CREDIT's. */

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "room.h"
 #include "unpack.h"
 
 /* Reports that an entry was not made. False when that ends the unpacking. */
@@ -12,24 +13,6 @@ static bool refuse(struct unpack *unpack, const char *path, enum fail fail)
     items_add_refusal(&unpack->items, path, fail, fail_sentence(fail));
     unpack->stopped = !unpack->each;
     return unpack->each && !unpack->items.broken;
-}
-
-static bool take_entry(struct unpack *unpack)
-{
-    if (unpack->entry_budget == 0)
-        return false;
-    unpack->entry_budget--;
-    return true;
-}
-
-/* Replacing a file frees its old bytes. */
-static bool take_bytes(struct unpack *unpack, uint64_t size, uint64_t given_back)
-{
-    uint64_t more = size > given_back ? size - given_back : 0;
-    if (more > unpack->budget)
-        return false;
-    unpack->budget -= more;
-    return true;
 }
 
 static enum fail make_directory(struct unpack *unpack, const struct place *place, const struct tar_entry *entry)
@@ -41,7 +24,7 @@ static enum fail make_directory(struct unpack *unpack, const struct place *place
     struct stat status;
     if (fstatat(place->dir, place->name, &status, AT_SYMLINK_NOFOLLOW) == 0)
         return S_ISDIR(status.st_mode) ? OK : EXISTS;
-    if (!take_entry(unpack))
+    if (!room_take_directory())
         return QUOTA;
     if (mkdirat(place->dir, place->name, mode) != 0)
         return fail_from_errno(errno);
@@ -91,7 +74,7 @@ static bool remove_old(struct unpack *unpack, const char *name, uint64_t size)
     struct stat status;
     if (fstatat(unpack->parent, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode))
         return false;
-    if (!take_bytes(unpack, size, (uint64_t)status.st_size))
+    if (!room_take_bytes(size, (uint64_t)status.st_size))
         return false;
     return unlinkat(unpack->parent, name, 0) == 0;
 }
@@ -112,7 +95,7 @@ static enum fail begin_replacing(struct unpack *unpack, const struct clean_path 
         return IS_A_DIRECTORY;
     if (!file->is_new && !S_ISREG(status.st_mode))
         return NOT_A_FILE;
-    if (!take_bytes(unpack, size, file->is_new ? 0 : (uint64_t)status.st_size) || (file->is_new && !take_entry(unpack)))
+    if (!room_take_bytes(size, file->is_new ? 0 : (uint64_t)status.st_size) || (file->is_new && !room_take_entry()))
         return QUOTA;
     if (!file->has_mode)
         file->mode = file->is_new ? 0644 : status.st_mode & 07777;
@@ -139,7 +122,7 @@ static enum fail begin_new(struct unpack *unpack, const struct clean_path *path,
     file->dir = unpack->parent;
     file->is_new = !replaces;
     memcpy(file->name, name, strlen(name) + 1);
-    return replaces || (take_bytes(unpack, size, 0) && take_entry(unpack)) ? OK : QUOTA;
+    return replaces || (room_take_bytes(size, 0) && room_take_entry()) ? OK : QUOTA;
 }
 
 static void close_file(struct unpack *unpack, bool keep)
@@ -216,7 +199,7 @@ bool unpack_content(struct unpack *unpack, const uint8_t *bytes, size_t length)
     return true;
 }
 
-static enum fail make_link(struct unpack *unpack, const struct plan_entry *entry)
+static enum fail make_link(const struct plan_entry *entry)
 {
     static struct clean_path path;
     struct place place, target = {.dir = -1};
@@ -231,7 +214,7 @@ static enum fail make_link(struct unpack *unpack, const struct plan_entry *entry
     bool there = fstatat(place.dir, place.name, &status, AT_SYMLINK_NOFOLLOW) == 0;
     if (fail == OK && there && S_ISDIR(status.st_mode))
         fail = IS_A_DIRECTORY;
-    if (fail == OK && !there && !take_entry(unpack))
+    if (fail == OK && !there && !room_take_entry())
         fail = QUOTA;
     if (fail == OK && there && unlinkat(place.dir, place.name, 0) != 0)
         fail = fail_from_errno(errno);
@@ -250,7 +233,7 @@ bool unpack_links(struct unpack *unpack)
         const struct plan_entry *entry = &unpack->plan.entries[i];
         if (entry->type != 'l' && entry->type != 'h')
             continue;
-        enum fail fail = make_link(unpack, entry);
+        enum fail fail = make_link(entry);
         if (fail == OK)
             unpack->count++;
         else if (!refuse(unpack, entry->path, fail))

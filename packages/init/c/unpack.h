@@ -42,7 +42,6 @@ struct unpack {
     bool checks;      /* writes nothing */
     bool each;        /* a refused entry does not end it; names may be absolute, beneath a root */
     bool stopped;     /* by a refused entry */
-    uint64_t budget, entry_budget; /* bytes and entries that the workspace has room for */
     uint64_t count, bytes, unpacked;
     /* The directory of the last file. The next file is mostly in the same one. */
     int parent;

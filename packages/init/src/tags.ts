@@ -147,6 +147,7 @@ export const DoneTag = {
   oomKills: 20,
   channels: 21,
   hidden: 22,
+  directories: 23,
 } as const;
 
 /** Bytes of stdin that may be sent before the first STDIN_CREDIT. */

@@ -16,6 +16,9 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { Op, paths, read, readText, sha256, write } from "./support/files.ts";
 import { Init } from "./support/init-process.ts";
+import type { Value } from "./support/wire.ts";
+
+type Pairs = [number, Value | undefined][];
 
 const inside = (init: Init, path: string) => join(init.workspace, path);
 
@@ -198,6 +201,53 @@ describe("write", () => {
     await write(init, "a", "z", [13, 0]).done();
     expect(await readText(init, "a")).toBe("z");
   });
+
+  /** What is asked for, and the entries and directories that it makes. */
+  const onTheWay: Record<string, { ask: (path: string) => Pairs; makes: [number, number] }> = {
+    write: {
+      ask: (path) => [
+        [1, Op.write],
+        [2, path],
+        [8, 0],
+      ],
+      makes: [4, 3],
+    },
+    mkdir: {
+      ask: (path) => [
+        [1, Op.mkdir],
+        [2, path],
+      ],
+      makes: [4, 4],
+    },
+    // What is moved is there already.
+    move: {
+      ask: (path) => [
+        [1, Op.move],
+        [2, "from"],
+        [3, path],
+      ],
+      makes: [3, 3],
+    },
+  };
+
+  test.each(Object.keys(onTheWay))(
+    "a %s counts the directories on its way, as entries and as bytes",
+    async (what) => {
+      const init = await Init.start();
+      await write(init, "from", "").done();
+      const { ask = () => [], makes: [entries, directories] = [0, 0] } = onTheWay[what] ?? {};
+      const run = (path: string, items: number, budget: number) => {
+        const channel = init.file(...ask(path), [4, 2], [12, items], [13, budget]);
+        channel.stdinEof();
+        return channel;
+      };
+      expect(await run("few/a/b/c", entries - 1, 1 << 20).failCode()).toBe("quota");
+      expect(await run("small/a/b/c", 99, directories * 4096 - 1).failCode()).toBe("quota");
+      const done = await run("enough/a/b/c", entries, directories * 4096).done();
+      expect([done.number(14), done.number(23)]).toEqual([entries, directories]);
+      expect(existsSync(inside(init, "enough/a/b/c"))).toBe(true);
+    },
+  );
 
   test("write of fewer or more bytes than announced is short, and leaves what was there", async () => {
     const init = await Init.start();

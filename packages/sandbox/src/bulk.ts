@@ -71,3 +71,11 @@ export interface Room {
   readonly budgetBytes: number;
   readonly budgetEntries: number;
 }
+
+/** What an operation added to the workspace. */
+export interface Growth {
+  /** New entries, with missing directories on the way to them. */
+  readonly made: number;
+  /** Of these. */
+  readonly madeDirectories: number;
+}

@@ -1,7 +1,16 @@
 import type { ExecLimits, OutputStream, WorkspaceUsage } from "@berth/protocol";
-import type { ArchiveSize, FileToWrite, ManyWritten, Room, UnpackOptions } from "./bulk.ts";
+import type { ArchiveSize, FileToWrite, Growth, ManyWritten, Room, UnpackOptions } from "./bulk.ts";
 import type { ByteStream } from "./init/byte-stream.ts";
-import type { CallOptions, SandboxFiles, SandboxStats, SharedPath, WriteOptions } from "./port.ts";
+import type {
+  CallOptions,
+  MakeDirectoryOptions,
+  MoveOptions,
+  SandboxFiles,
+  SandboxStats,
+  SharedPath,
+  WriteOptions,
+  WrittenFile,
+} from "./port.ts";
 
 /**
  * A way to reach the inside of one running container, such as init's frames. The sandbox above it adds
@@ -41,17 +50,25 @@ export type LinkEnd =
   | { readonly why: "recycled"; readonly detail: string }
   | { readonly why: "fenced"; readonly highestEpoch: number };
 
-/** `SandboxFiles`. Each write gets the room that is left in the workspace. */
-export interface LinkFiles extends Omit<SandboxFiles, "write" | "writeMany" | "unpack"> {
-  writeMany(files: readonly FileToWrite[], options: CallOptions & Room): Promise<ManyWritten>;
+export interface MadeDirectory extends Growth {
+  /** False: it was there. */
+  readonly created: boolean;
+}
+
+/** `SandboxFiles`. Each operation that makes something gets the room that is left in the workspace. */
+export interface LinkFiles
+  extends Omit<SandboxFiles, "write" | "writeMany" | "unpack" | "makeDirectory" | "move"> {
+  writeMany(files: readonly FileToWrite[], options: CallOptions & Room): Promise<ManyWritten & Growth>;
   /** What `unpack` would write. Throws `bad-archive` if it must not. */
   checkArchive(archive: Uint8Array, options: UnpackOptions): Promise<ArchiveSize>;
-  unpack(archive: Uint8Array, options: UnpackOptions & Room): Promise<ManyWritten>;
+  unpack(archive: Uint8Array, options: UnpackOptions & Room): Promise<ManyWritten & Growth>;
   write(
     path: string,
     content: Parameters<SandboxFiles["write"]>[1],
-    options: WriteOptions & { readonly budgetBytes: number },
-  ): ReturnType<SandboxFiles["write"]>;
+    options: WriteOptions & Room,
+  ): Promise<WrittenFile & Growth>;
+  makeDirectory(path: string, options?: MakeDirectoryOptions & Partial<Room>): Promise<MadeDirectory>;
+  move(from: string, to: string, options?: MoveOptions & Partial<Room>): Promise<Growth>;
 }
 
 export interface LinkCommand {

@@ -8,7 +8,7 @@ import {
   type SandboxProfile,
   type WorkspaceUsage,
 } from "@berth/protocol";
-import type { Room } from "./bulk.ts";
+import type { Growth, Room } from "./bulk.ts";
 
 export type QuotaExceeded = Extract<Outcome, { kind: "quota-exceeded" }>;
 
@@ -30,6 +30,9 @@ const partialsAllowed = 8;
 
 /** A file system that counts also counts blocks that it allocates for itself after a write. Growth below this stops no command. */
 const countedSlackBytes = 1024 * 1024;
+
+/** What init counts for a directory that it makes: a block, as most file systems take for it. */
+export const directoryBytes = 4096;
 
 const nothing: WorkspaceUsage = { bytes: 0, entries: 0, unlinkedBytes: 0, partial: false };
 
@@ -140,14 +143,21 @@ export class QuotaGuard {
   }
 
   /** Adds a write to the last measurement, until the next one. */
-  wrote(bytes: number, entries = 1): void {
+  wrote(content: number, { made, madeDirectories }: Growth): void {
     if (!this.#last) return;
     const { usage, atMs } = this.#last;
+    const bytes = usage.bytes + content + madeDirectories * directoryBytes;
     this.#last = {
-      usage: { ...usage, bytes: usage.bytes + bytes, entries: usage.entries + entries },
+      usage: { ...usage, bytes, entries: usage.entries + made },
       atMs,
       exact: false,
     };
+  }
+
+  /** A write that failed may have left something, and it is not known how much: the next one measures first. */
+  lostCount(): void {
+    this.#dirty = true;
+    this.#unmeasured = true;
   }
 
   /** Removals and moves may have made room. The last measurement is now an upper bound. */

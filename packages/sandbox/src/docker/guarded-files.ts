@@ -1,6 +1,7 @@
 import { type FileEntry, FileRefusal } from "@berth/protocol";
 import type {
   FileToWrite,
+  Growth,
   ManyRead,
   ManyWritten,
   ReadManyOptions,
@@ -28,7 +29,7 @@ import type {
   WriteOptions,
   WrittenFile,
 } from "../port.ts";
-import type { QuotaGuard } from "../quota-guard.ts";
+import { directoryBytes, type QuotaGuard } from "../quota-guard.ts";
 
 /** The link's files. Checks the workspace's quota before an operation that may make it grow. */
 export class GuardedFiles implements SandboxFiles {
@@ -51,12 +52,24 @@ export class GuardedFiles implements SandboxFiles {
   ): Promise<WrittenFile> {
     const link = await this.#link();
     const size = sizeOf(content);
-    const { budgetBytes, release } = await this.#quota.reserve(size);
-    try {
-      const written = await link.files.write(path, content, { ...options, budgetBytes });
-      this.#quota.wrote(size);
+    return this.#growing(size, wayBytes([path]), async (room) => {
+      const { made, madeDirectories, ...written } = await link.files.write(path, content, {
+        ...options,
+        ...room,
+      });
+      this.#quota.wrote(size, { made, madeDirectories });
       return written;
+    });
+  }
+
+  /** What init refuses for the quota is refused with the quota's numbers. */
+  async #growing<T>(size: number, way: number, run: (room: Room) => Promise<T>): Promise<T> {
+    const { release, ...room } = await this.#quota.reserve(size + way);
+    try {
+      return await run(room);
     } catch (error) {
+      // Directories on the way may have been made all the same.
+      this.#quota.lostCount();
       if (!(error instanceof FileRefusal) || error.code !== "quota") throw error;
       throw this.#quota.refusal(size);
     } finally {
@@ -72,29 +85,37 @@ export class GuardedFiles implements SandboxFiles {
     if (files.length === 0) return { count: 0, bytes: 0, refused: [] };
     const link = await this.#link();
     const size = files.reduce((sum, { bytes }) => sum + bytes.length, 0);
-    return this.#many(size, (room) => link.files.writeMany(files, { ...options, ...room }));
+    const way = wayBytes(files.map(({ path }) => path));
+    return this.#many(size, way, (room) => link.files.writeMany(files, { ...options, ...room }));
   }
 
   async unpack(archive: Uint8Array, options: UnpackOptions = {}): Promise<Unpacked> {
     const link = await this.#link();
     const { entries, bytes } = await link.files.checkArchive(archive, options);
-    const written = await this.#many(bytes, (room) => link.files.unpack(archive, { ...options, ...room }));
+    const way = wayBytes([`${options.path ?? ""}/`]);
+    const written = await this.#many(bytes, way, (room) =>
+      link.files.unpack(archive, { ...options, ...room }),
+    );
     return { ...written, entries };
   }
 
   /** Puts the quota's numbers into a refusal of init's that has the code `quota`. */
-  async #many(size: number, write: (room: Room) => Promise<ManyWritten>): Promise<ManyWritten> {
-    const { release, ...room } = await this.#quota.reserve(size);
+  async #many(
+    size: number,
+    way: number,
+    write: (room: Room) => Promise<ManyWritten & Growth>,
+  ): Promise<ManyWritten> {
+    const { release, ...room } = await this.#quota.reserve(size + way);
     try {
-      const written = await write(room);
-      this.#quota.wrote(written.bytes, written.count);
+      const { made, madeDirectories, ...written } = await write(room);
+      this.#quota.wrote(written.bytes, { made, madeDirectories });
       const refused = written.refused.map((one) =>
         one.refusal.code === "quota" ? { ...one, refusal: this.#quota.refusal(size) } : one,
       );
       return { ...written, refused };
     } catch (error) {
       // Some of it may have been written.
-      this.#quota.changed();
+      this.#quota.lostCount();
       throw error;
     } finally {
       release();
@@ -117,9 +138,14 @@ export class GuardedFiles implements SandboxFiles {
     }
   }
 
-  async move(from: string, to: string, options?: MoveOptions): Promise<void> {
+  async move(from: string, to: string, options: MoveOptions = {}): Promise<void> {
+    const link = await this.#link();
     try {
-      await (await this.#link()).files.move(from, to, options);
+      if (!options.parents) await link.files.move(from, to, options);
+      else
+        await this.#growing(0, wayBytes([to]), async (room) => {
+          this.#quota.wrote(0, await link.files.move(from, to, { ...options, ...room }));
+        });
     } finally {
       this.#quota.changed();
     }
@@ -127,14 +153,11 @@ export class GuardedFiles implements SandboxFiles {
 
   async makeDirectory(path: string, options?: MakeDirectoryOptions): Promise<boolean> {
     const link = await this.#link();
-    const { release } = await this.#quota.reserve(0);
-    try {
-      const created = await link.files.makeDirectory(path, options);
-      if (created) this.#quota.wrote(0);
+    return this.#growing(0, wayBytes([`${path}/`]), async (room) => {
+      const { created, ...growth } = await link.files.makeDirectory(path, { ...options, ...room });
+      this.#quota.wrote(0, growth);
       return created;
-    } finally {
-      release();
-    }
+    });
   }
 
   async glob(patterns: string | readonly string[], options?: GlobOptions): Promise<Listing<FileEntry>> {
@@ -149,4 +172,12 @@ export class GuardedFiles implements SandboxFiles {
 function sizeOf(content: string | Uint8Array | SizedStream): number {
   if (typeof content === "string") return Buffer.byteLength(content);
   return content instanceof Uint8Array ? content.length : content.size;
+}
+
+/** The most that directories on the way to these take, if none is there. Kept from other writes meanwhile. */
+function wayBytes(paths: readonly string[]): number {
+  let directories = 0;
+  for (const path of paths)
+    for (let at = path.indexOf("/"); at >= 0; at = path.indexOf("/", at + 1)) directories++;
+  return directories * directoryBytes;
 }

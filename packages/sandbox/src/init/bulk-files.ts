@@ -8,6 +8,7 @@ import {
   ItemTag,
   type PackedEntry,
   PackFlag,
+  type Records,
   RecordWriter,
   readPackedEntries,
   UnpackFlag,
@@ -15,6 +16,7 @@ import {
 import { FileRefusal, pathProblem, sharedPath } from "@berth/protocol";
 import type {
   ArchiveSize,
+  Growth,
   ManyRead,
   ManyWritten,
   ReadEntry,
@@ -104,7 +106,7 @@ export class BulkFiles {
     }
   }
 
-  async writeMany(files: readonly FileToWrite[], options: CallOptions & Room): Promise<ManyWritten> {
+  async writeMany(files: readonly FileToWrite[], options: CallOptions & Room): Promise<ManyWritten & Growth> {
     const bad = files.flatMap(({ path }): RefusedFile[] => {
       const problem = pathProblem(sharedPath(path)?.rest ?? path);
       return problem ? [{ path, refusal: new FileRefusal("invalid-path", `invalid path: ${problem}`) }] : [];
@@ -120,7 +122,7 @@ export class BulkFiles {
     return { entries: count, bytes };
   }
 
-  unpack(archive: Uint8Array, options: UnpackOptions & Room): Promise<ManyWritten> {
+  unpack(archive: Uint8Array, options: UnpackOptions & Room): Promise<ManyWritten & Growth> {
     return this.#unpack(archive, options.path ?? "", 0, 1, options, options);
   }
 
@@ -131,7 +133,7 @@ export class BulkFiles {
     maxRefused: number,
     { signal }: CallOptions,
     room?: Room,
-  ): Promise<ManyWritten> {
+  ): Promise<ManyWritten & Growth> {
     refuseBadPath(path);
     const request = new RecordWriter()
       .add(FileTag.op, FileOp.unpack)
@@ -164,12 +166,21 @@ export class BulkFiles {
     return {
       count: done.requiredNumber(DoneTag.count),
       bytes: done.requiredNumber(DoneTag.bytes),
+      ...growthOf(done),
       refused,
     };
   }
 }
 
-function wholeNumber(value: number): number {
+/** An init of an earlier version, in a container that was adopted, does not say it. */
+export function growthOf(done: Records): Growth {
+  return {
+    made: done.number(DoneTag.entries) ?? 0,
+    madeDirectories: done.number(DoneTag.directories) ?? 0,
+  };
+}
+
+export function wholeNumber(value: number): number {
   return Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, Math.floor(value)));
 }
 

@@ -19,13 +19,14 @@ import { type FileEntry, FileRefusal, type GrepMatch, type WorkspaceUsage } from
 import type {
   ArchiveSize,
   FileToWrite,
+  Growth,
   ManyRead,
   ManyWritten,
   ReadManyOptions,
   Room,
   UnpackOptions,
 } from "../bulk.ts";
-import type { LinkFiles, UsageOptions } from "../link.ts";
+import type { LinkFiles, MadeDirectory, UsageOptions } from "../link.ts";
 import type {
   CallOptions,
   FileContent,
@@ -44,7 +45,7 @@ import type {
   WriteOptions,
   WrittenFile,
 } from "../port.ts";
-import { BulkFiles } from "./bulk-files.ts";
+import { BulkFiles, growthOf, wholeNumber } from "./bulk-files.ts";
 import { outputWindowBytes } from "./channel.ts";
 import type { InitConnection } from "./connection.ts";
 import { boundedText, entryType, maxPathBytes, readEntry } from "./file-items.ts";
@@ -99,23 +100,23 @@ export class InitFiles implements LinkFiles {
   async write(
     path: string,
     content: string | Uint8Array | SizedStream,
-    options: WriteOptions & { readonly budgetBytes: number },
-  ): Promise<WrittenFile> {
+    options: WriteOptions & Room,
+  ): Promise<WrittenFile & Growth> {
     const bytes = typeof content === "string" ? Buffer.from(content) : content;
     const size = bytes instanceof Uint8Array ? bytes.length : bytes.size;
     const flags =
       (options.append ? WriteFlag.append : 0) |
       ((options.parents ?? true) ? WriteFlag.parents : 0) |
       (options.mustNotExist ? WriteFlag.exclusive : 0);
+    const request = this.#request(FileOp.write, path)
+      .add(FileTag.flags, flags)
+      .add(FileTag.size, size)
+      .add(FileTag.mode, options.mode)
+      .add(FileTag.sha256, options.ifMatch === undefined ? undefined : Buffer.from(options.ifMatch, "hex"));
     const done = await this.#operations.run(
       "write",
       path,
-      this.#request(FileOp.write, path)
-        .add(FileTag.flags, flags)
-        .add(FileTag.size, size)
-        .add(FileTag.mode, options.mode)
-        .add(FileTag.sha256, options.ifMatch === undefined ? undefined : Buffer.from(options.ifMatch, "hex"))
-        .add(FileTag.budget, Math.max(0, Math.floor(options.budgetBytes))),
+      withRoom(request, options),
       { signal: options.signal, untimed: !(bytes instanceof Uint8Array) },
       {},
       bytes instanceof Uint8Array ? bytes : bytes.chunks,
@@ -123,6 +124,7 @@ export class InitFiles implements LinkFiles {
     return {
       size: done.requiredNumber(DoneTag.size),
       created: done.number(DoneTag.created) === 1,
+      ...growthOf(done),
       sha256: done.bytes(DoneTag.sha256)?.toString("hex") ?? "",
     };
   }
@@ -171,19 +173,23 @@ export class InitFiles implements LinkFiles {
     return done.number(DoneTag.count) ?? 0;
   }
 
-  async move(from: string, to: string, options: MoveOptions = {}): Promise<void> {
+  async move(from: string, to: string, options: MoveOptions & Partial<Room> = {}): Promise<Growth> {
     refuseBadPath(to);
     const flags = (options.overwrite ? MoveFlag.overwrite : 0) | (options.parents ? MoveFlag.parents : 0);
     const request = this.#request(FileOp.move, from).add(FileTag.path2, to).add(FileTag.flags, flags);
-    await this.#operations.run("move", from, request, options);
+    const done = await this.#operations.run("move", from, withRoom(request, options), options);
+    return growthOf(done);
   }
 
-  async makeDirectory(path: string, options: MakeDirectoryOptions = {}): Promise<boolean> {
+  async makeDirectory(
+    path: string,
+    options: MakeDirectoryOptions & Partial<Room> = {},
+  ): Promise<MadeDirectory> {
     const request = this.#request(FileOp.mkdir, path)
       .add(FileTag.flags, (options.parents ?? true) ? MkdirFlag.parents : 0)
       .add(FileTag.mode, options.mode);
-    const done = await this.#operations.run("make directory", path, request, options);
-    return done.number(DoneTag.created) === 1;
+    const done = await this.#operations.run("make directory", path, withRoom(request, options), options);
+    return { created: done.number(DoneTag.created) === 1, ...growthOf(done) };
   }
 
   async glob(patterns: string | readonly string[], options: GlobOptions = {}): Promise<Listing<FileEntry>> {
@@ -241,7 +247,7 @@ export class InitFiles implements LinkFiles {
     return this.#bulk.readMany(paths, options);
   }
 
-  writeMany(files: readonly FileToWrite[], options: CallOptions & Room): Promise<ManyWritten> {
+  writeMany(files: readonly FileToWrite[], options: CallOptions & Room): Promise<ManyWritten & Growth> {
     return this.#bulk.writeMany(files, options);
   }
 
@@ -249,7 +255,7 @@ export class InitFiles implements LinkFiles {
     return this.#bulk.checkArchive(archive, options);
   }
 
-  unpack(archive: Uint8Array, options: UnpackOptions & Room): Promise<ManyWritten> {
+  unpack(archive: Uint8Array, options: UnpackOptions & Room): Promise<ManyWritten & Growth> {
     return this.#bulk.unpack(archive, options);
   }
 
@@ -293,6 +299,12 @@ export class InitFiles implements LinkFiles {
       truncated: done.number(DoneTag.truncated) === 1,
     };
   }
+}
+
+function withRoom(request: RecordWriter, { budgetBytes, budgetEntries }: Partial<Room>): RecordWriter {
+  return request
+    .add(FileTag.budget, budgetBytes === undefined ? undefined : wholeNumber(budgetBytes))
+    .add(FileTag.maxItems, budgetEntries === undefined ? undefined : wholeNumber(budgetEntries));
 }
 
 function compare(a: string, b: string): number {
