@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,6 +24,10 @@ struct made_directory {
 
 struct clone {
     int to;              /* the directory that is filled */
+    /* The tree's own directory. Many forks of a snapshot are made at once: they read it side by side, and one of them alone while it
+     * has to change a mode in it. */
+    int lock;
+    bool is_alone;
     int parent;          /* where the last entry went, or -1 */
     size_t parent_length; /* of its path */
     char parent_path[PATH_MAX_BYTES + 1];
@@ -108,14 +113,32 @@ static int make_fifo(int target, const struct walk_entry *entry, const struct st
     return 0;
 }
 
+static void lock(struct clone *clone, int how)
+{
+    while (clone->lock >= 0 && flock(clone->lock, how) != 0 && errno == EINTR) {
+    }
+}
+
+/* A file system without locks copies without them. */
+static void be_alone(void *context)
+{
+    struct clone *clone = context;
+    if (!clone->is_alone)
+        lock(clone, LOCK_EX);
+    clone->is_alone = true;
+}
+
 /* Opens the file even if its owner has removed all permissions to read it. */
-static int open_source(const struct walk_entry *entry, const struct stat *status)
+static int open_source(struct clone *clone, const struct walk_entry *entry, const struct stat *status)
 {
     const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
     int fd = openat(entry->dir, entry->name, flags);
     mode_t mode = status->st_mode & 07777;
-    if (fd >= 0 || errno != EACCES || fchmodat(entry->dir, entry->name, mode | 0400, 0) != 0)
+    if (fd >= 0 || errno != EACCES)
         return fd;
+    be_alone(clone);
+    if (fchmodat(entry->dir, entry->name, mode | 0400, 0) != 0)
+        return -1;
     fd = openat(entry->dir, entry->name, flags);
     if (fd >= 0)
         fchmod(fd, mode);
@@ -129,17 +152,19 @@ static int copy_file(struct clone *clone, int target, const struct walk_entry *e
         if (first != NULL)
             return linkat(clone->to, first, target, entry->name, 0) == 0 ? 0 : errno;
     }
-    int from = open_source(entry, status);
+    int from = open_source(clone, entry, status);
     if (from < 0)
         return errno;
-    int to = openat(target, entry->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    /* With its mode from the beginning, of which a write would take the set-id bits away. */
+    mode_t mode = status->st_mode & 07777;
+    int to = openat(target, entry->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode & 0777);
     int error = to < 0 ? errno : copy_data(from, to, status, &clone->counts);
     close(from);
     if (to < 0)
         return error;
     const struct timespec times[2] = {status->st_atim, status->st_mtim};
     if (error == 0)
-        error = fchmod(to, status->st_mode & 07777) == 0 && futimens(to, times) == 0 ? 0 : errno;
+        error = (mode == (mode & 0777) || fchmod(to, mode) == 0) && futimens(to, times) == 0 ? 0 : errno;
     close(to);
     if (error == 0 && status->st_nlink > 1 && !hard_links_add(&clone->links, status->st_ino, entry->path))
         return ENOMEM;
@@ -192,14 +217,25 @@ static int finish_directories(struct clone *clone)
     return 0;
 }
 
+/* Holes have no end: more than a reader of JSON can hold would be no number to it. */
+static uint64_t sayable(uint64_t number)
+{
+    const uint64_t most = (UINT64_C(1) << 53) - 1;
+    return number < most ? number : most;
+}
+
 int clone_main(const char *from, const char *to)
 {
     static struct clone clone = {.parent = -1};
-    struct walk walk = {.context = &clone, .visit = met, .left = left, .base_path = "", .max_depth = UINT64_MAX, .pry = 0500};
+    struct walk walk = {.context = &clone, .visit = met, .left = left, .base_path = "", .max_depth = UINT64_MAX, .pry = 0500,
+                        .before_prying = be_alone};
     mode_t restore;
+    umask(0);
     clone.to = open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (clone.to < 0)
         return tool_failed(errno, "");
+    clone.lock = open(from, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    lock(&clone, LOCK_SH);
     int base = walk_open(&walk, AT_FDCWD, from, &restore);
     if (base < 0)
         return tool_failed(errno, "");
@@ -214,6 +250,6 @@ int clone_main(const char *from, const char *to)
         return tool_failed(error, "");
     printf("{\"entries\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"shared\":%" PRIu64 ",\"copied\":%" PRIu64 ",\"skipped\":%" PRIu64
            "}\n",
-           clone.entries, clone.counts.bytes, clone.counts.shared, clone.counts.copied, clone.skipped);
+           clone.entries, sayable(clone.counts.bytes), clone.counts.shared, clone.counts.copied, clone.skipped);
     return 0;
 }

@@ -137,14 +137,27 @@ static int read_level(struct state *state, struct level *level)
     return result;
 }
 
+static bool has_all(const struct walk *walk, int fd)
+{
+    struct stat status;
+    return fstat(fd, &status) == 0 && (status.st_mode & walk->pry) == walk->pry;
+}
+
 int walk_open(const struct walk *walk, int dir, const char *name, mode_t *restore)
 {
     const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     struct stat status;
     *restore = WALK_KEEP_MODE;
     int fd = openat(dir, name, flags);
-    if (walk->pry == 0 || (fd < 0 && errno != EACCES))
+    if (walk->pry == 0 || (fd < 0 && errno != EACCES) || (fd >= 0 && has_all(walk, fd)))
         return fd;
+    if (walk->before_prying != NULL) {
+        /* What another has changed for a moment is as its owner left it by then. */
+        walk->before_prying(walk->context);
+        if (fd >= 0)
+            close(fd);
+        fd = openat(dir, name, flags);
+    }
     if (fd >= 0) {
         if (fstat(fd, &status) == 0 && (status.st_mode & walk->pry) != walk->pry &&
             fchmod(fd, (status.st_mode & 07777) | walk->pry) == 0)

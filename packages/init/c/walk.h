@@ -37,6 +37,8 @@ struct walk {
     /* The owner's permissions that each directory gets while it is walked, if it lacks them: a tenant can remove them to keep its files from
      * being counted or removed. 0 changes no modes. */
     mode_t pry;
+    /* Before a mode is changed: waits until no other process walks the tree and changes modes. NULL: there is none. */
+    void (*before_prying)(void *context);
     /* Set by the walk. */
     bool incomplete; /* paths too long to name, too many names to hold, or a directory moved away meanwhile */
 };
