@@ -3,7 +3,7 @@
 # was built from these very sources: it is named by their hash, which the Makefile takes for the build's id in the same way.
 set -eu
 cd "$1"
-id=$(find c -name '*.[ch]' ! -name fuzz.c | LC_ALL=C sort | xargs cat | sha256sum | cut -c1-12)
+id=$(find c -name '*.[ch]' ! -name 'fuzz*' | LC_ALL=C sort | xargs cat | sha256sum | cut -c1-12)
 brought=/usr/local/lib/berth/init-$id
 if [ -x "$brought" ]; then
   mkdir -p build

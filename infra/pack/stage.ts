@@ -29,7 +29,7 @@ async function place(path: string, lib: string): Promise<void> {
   if (basename(path) !== "package.json")
     return cp(join(repoRoot, path), target, {
       recursive: true,
-      filter: (file) => !/fuzz[-a-z]*\.c$/.test(file),
+      filter: (file) => !/\/fuzz[-a-z]*\.[ch]$/.test(file),
     });
   const { name, version, type } = JSON.parse(await readFile(join(repoRoot, path), "utf8"));
   await writeFile(target, `${JSON.stringify({ name, version, type })}\n`);

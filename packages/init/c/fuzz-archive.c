@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "bytes.h"
+#include "fuzz-input.h"
 #include "inflate.h"
 #include "path.h"
 #include "plan.h"
@@ -15,52 +16,8 @@
 
 enum { ARCHIVE_MAX = 1 << 20, EMITTED_MAX = 1 << 24 };
 
-static uint64_t random_state, entries_seen, refused_seen;
-
-static uint64_t next_random(void)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
-}
-
-static size_t below(size_t bound)
-{
-    return bound == 0 ? 0 : (size_t)(next_random() % bound);
-}
-
-static void mutate(uint8_t *bytes, size_t *length)
-{
-    for (size_t times = below(6); times > 0 && *length > 0; times--) {
-        size_t at = below(*length);
-        switch (below(4)) {
-        case 0: bytes[at] = (uint8_t)next_random(); break;
-        case 1: bytes[at] ^= (uint8_t)(1u << below(8)); break;
-        case 2: bytes[at] = (uint8_t)"07\0xgLK\x80\xFF="[below(10)]; break;
-        case 3:
-            if (below(8) == 0)
-                *length = at;
-            break;
-        }
-    }
-}
-
-/* Otherwise nearly every mutation would end at the first sum. */
-static void mend_sums(uint8_t *bytes, size_t length)
-{
-    for (size_t at = 0; at + TAR_BLOCK <= length; at += TAR_BLOCK) {
-        if (memcmp(bytes + at + 257, "ustar", 5) != 0)
-            continue;
-        unsigned sum = 0;
-        memset(bytes + at + 148, ' ', 8);
-        for (size_t i = 0; i < TAR_BLOCK; i++)
-            sum += bytes[at + i];
-        char text[9];
-        snprintf(text, sizeof text, "%06o%c ", sum & 0777777, 0);
-        memcpy(bytes + at + 148, text, 8);
-    }
-}
+static uint64_t entries_seen, refused_seen;
+static volatile uint64_t content_sum;
 
 static bool see_entry(void *context, const struct tar_entry *entry)
 {
@@ -80,7 +37,7 @@ static bool see_content(void *context, const uint8_t *bytes, size_t length)
     (void)context;
     /* Read, so that what lies outside is seen. */
     for (size_t i = 0; i < length; i++)
-        random_state += bytes[i];
+        content_sum += bytes[i];
     return true;
 }
 
@@ -94,7 +51,7 @@ struct input {
 static size_t more(void *context, const uint8_t **at)
 {
     struct input *input = context;
-    size_t part = min_size(input->left, 1 + below(3000));
+    size_t part = min_size(input->left, 1 + fuzz_below(3000));
     *at = input->at;
     input->at += part;
     input->left -= part;
@@ -141,7 +98,7 @@ int main(int argc, char **argv)
     static uint8_t original[ARCHIVE_MAX], bytes[ARCHIVE_MAX];
     if (argc < 4)
         return 2;
-    random_state = strtoull(argv[1], NULL, 10) * 0x9E3779B97F4A7C15u + 1;
+    fuzz_seed(argv[1]);
     uint64_t iterations = strtoull(argv[2], NULL, 10);
     path_open_root("/");
     for (int i = 3; i < argc; i++) {
@@ -153,8 +110,8 @@ int main(int argc, char **argv)
         for (uint64_t n = 0; n < iterations; n++) {
             size_t length = whole;
             memcpy(bytes, original, whole);
-            mutate(bytes, &length);
-            mend_sums(bytes, length);
+            fuzz_mutate_archive(bytes, &length);
+            fuzz_mend_sums(bytes, length);
             unpack(bytes, length);
         }
     }

@@ -13,6 +13,7 @@
 #include "bytes.h"
 #include "fail.h"
 #include "frame.h"
+#include "fuzz-input.h"
 #include "glob.h"
 #include "parts.h"
 #include "path.h"
@@ -26,21 +27,7 @@ static struct {
     size_t length;
 } corpus[CORPUS_MAX];
 static size_t corpus_count;
-static uint64_t random_state;
 static uint64_t frames_seen, requests_seen;
-
-static uint64_t next_random(void)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
-}
-
-static size_t below(size_t bound)
-{
-    return bound == 0 ? 0 : (size_t)(next_random() % bound);
-}
 
 static void load(const char *dir)
 {
@@ -70,15 +57,15 @@ static void load(const char *dir)
 static size_t mutate(uint8_t *bytes, size_t length)
 {
     static const uint8_t special[] = {0, 1, 4, 8, 0x7F, 0x80, 0xBE, 0x27, 0xE0, 0xD5, 0xFF};
-    for (size_t times = below(8); times > 0 && length > 0; times--) {
-        size_t at = below(length), span = below(length - at < 64 ? length - at : 64);
-        switch (below(7)) {
-        case 0: bytes[at] = (uint8_t)next_random(); break;
-        case 1: bytes[at] ^= (uint8_t)(1u << below(8)); break;
-        case 2: bytes[at] = special[below(sizeof special)]; break;
+    for (size_t times = fuzz_below(8); times > 0 && length > 0; times--) {
+        size_t at = fuzz_below(length), span = fuzz_below(length - at < 64 ? length - at : 64);
+        switch (fuzz_below(7)) {
+        case 0: bytes[at] = (uint8_t)fuzz_random(); break;
+        case 1: bytes[at] ^= (uint8_t)(1u << fuzz_below(8)); break;
+        case 2: bytes[at] = special[fuzz_below(sizeof special)]; break;
         case 3: /* a length field is what an attacker would reach for */
             if (length - at >= 4)
-                put_u32(bytes + at, (uint32_t)(below(2) ? next_random() : below(70000)));
+                put_u32(bytes + at, (uint32_t)(fuzz_below(2) ? fuzz_random() : fuzz_below(70000)));
             break;
         case 4:
             memmove(bytes + at, bytes + at + span, length - at - span);
@@ -155,7 +142,7 @@ static void feed(struct decoder *decoder, const uint8_t *bytes, size_t length, s
         size_t room = decoder_room(decoder, &at);
         if (room == 0)
             abort();
-        size_t piece = 1 + below(below(4) == 0 ? 16 : 90000);
+        size_t piece = 1 + fuzz_below(fuzz_below(4) == 0 ? 16 : 90000);
         piece = min_size(min_size(piece, room), length);
         memcpy(at, bytes, piece);
         decoder_filled(decoder, piece);
@@ -180,7 +167,7 @@ int main(int argc, char **argv)
 {
     if (argc != 4)
         return 2;
-    random_state = strtoull(argv[1], NULL, 10) * 0x9E3779B97F4A7C15u + 1;
+    fuzz_seed(argv[1]);
     uint64_t iterations = strtoull(argv[2], NULL, 10);
     load(argv[3]);
     path_open_root("/");
@@ -189,7 +176,7 @@ int main(int argc, char **argv)
     if (!parts_open() || decoder.buffer == NULL || stream == NULL)
         return 2;
     for (uint64_t i = 0; i < iterations; i++) {
-        size_t pick = below(corpus_count), length = corpus[pick].length;
+        size_t pick = fuzz_below(corpus_count), length = corpus[pick].length;
         memcpy(stream, corpus[pick].bytes, length);
         length = mutate(stream, length);
         memset(stream + length, 0, FRAME_MAX);

@@ -1,10 +1,11 @@
-import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { execFile, execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { describe, expect, test } from "vitest";
-import { build, fuzzBinary } from "./support/build.ts";
+import { gzipSync } from "node:zlib";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { build, fuzzBinary, fuzzCloneBinary, fuzzUnpackBinary } from "./support/build.ts";
 import { Init } from "./support/init-process.ts";
 import { frame, record, records, Type } from "./support/wire.ts";
 
@@ -104,4 +105,62 @@ describe("random bytes", () => {
     init.send(Type.EXEC, run.number, init.execPayload(["sh", "-c", "exit 5"]));
     expect((await run.exit()).value).toBe(5);
   });
+});
+
+function folder(): string {
+  const dir = mkdtempSync(join(tmpdir(), "init-fuzz-"));
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+/** Archives of files, directories and both kinds of links, by the formats of tar(1). */
+function archives(): string[] {
+  const dir = folder();
+  const tree = join(dir, "tree");
+  mkdirSync(tree);
+  const script = `
+    mkdir -p dir/deep/er new; echo one > file; echo two > dir/file; ln file hard; ln -s file link; ln -s dir dirlink
+    ln -s ../../outside dir/up; head -c 3000 /dev/urandom > dir/deep/random; : > empty; chmod 6755 file
+    echo long > new/${"n".repeat(120)}; mkdir "new/${"d".repeat(90)}"; ln new/n* "new/${"d".repeat(90)}/${"l".repeat(150)}"`;
+  execFileSync("sh", ["-ec", script], { cwd: tree });
+  const plain = ["gnu", "pax", "v7", "ustar"].flatMap((format) => {
+    const some = format === "v7" || format === "ustar" ? ["file", "dir", "hard", "link", "empty"] : ["."];
+    return execFileSync("tar", [`--format=${format}`, "-cf", "-", ...some], { cwd: tree });
+  });
+  return [...plain, ...plain.map((bytes) => gzipSync(bytes))].map((bytes, n) => {
+    const path = join(dir, `archive-${n}`);
+    writeFileSync(path, bytes);
+    return path;
+  });
+}
+
+async function numbersOf(program: string, ...words: string[]): Promise<number[]> {
+  const { stdout } = await promisify(execFile)(program, words, { maxBuffer: 64_000_000 });
+  return [...(stdout.trim().split("\n").at(-1) ?? "").matchAll(/\d+/g)].map(Number);
+}
+
+describe("whatever an archive holds", () => {
+  test.each([1, 2])(
+    "unpack touches nothing beside the workspace, keeps to its room and leaves nothing half done (seed %i)",
+    async (seed) => {
+      build();
+      const run = numbersOf(fuzzUnpackBinary, String(seed), "250", folder(), ...archives());
+      const [done = 0, refused = 0, made = 0] = await run;
+      expect(done).toBeGreaterThan(40);
+      expect(refused).toBeGreaterThan(40);
+      expect(made).toBeGreaterThan(100);
+    },
+  );
+});
+
+describe("whatever tree a tenant leaves", () => {
+  test.each([1, 2])(
+    "clone copies all of it and changes nothing, and clear removes it (seed %i)",
+    async (seed) => {
+      build();
+      const [trees = 0, entries = 0] = await numbersOf(fuzzCloneBinary, String(seed), "40", folder());
+      expect(trees).toBe(40);
+      expect(entries).toBeGreaterThan(300);
+    },
+  );
 });

@@ -8,6 +8,8 @@ export const releaseBinary = `${root}build/init`;
 export const sanitizeBinary = `${root}build/init-sanitize`;
 export const fuzzBinary = `${root}build/fuzz-frames`;
 export const fuzzArchiveBinary = `${root}build/fuzz-archive`;
+export const fuzzUnpackBinary = `${root}build/fuzz-unpack`;
+export const fuzzCloneBinary = `${root}build/fuzz-clone`;
 
 let built = false;
 
