@@ -4,8 +4,9 @@ import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { encodeFrame, FrameType, RecordWriter } from "@berth/init";
+import { workerId } from "@berth/protocol";
 import Docker from "dockerode";
-import { describe, expect } from "vitest";
+import { describe, expect, onTestFinished } from "vitest";
 import { shown } from "../support/shown.ts";
 import { test } from "../support/warm.ts";
 
@@ -114,6 +115,32 @@ ls /proc/1/fd /proc/1/root 2>&1 | grep -c denied`;
       await run("umount", [inside]);
       await rm(inside, { recursive: true });
     }
+  });
+
+  test("an image whose labels name its container one of the warm pool's gets it neither removed nor counted", async ({
+    host,
+    warm,
+  }) => {
+    const pool = await warm.driver();
+    const filters = { label: [`berth.fleet=${host.fleet}`, "berth.warm"] };
+    const [waiting] = await docker.listContainers({ filters });
+    const [scope = ""] = waiting?.Labels["berth.warm"]?.split(".") ?? [];
+    expect(scope).toMatch(/^[0-9a-f]+$/);
+    await pool.stopWarming();
+    const [repo, tag] = [`berth-labelled-${process.pid}`, "test"];
+    const base = await docker.createContainer({ Image: "berth-busybox:test" });
+    await base.commit({ repo, tag, changes: [`LABEL berth.warm=${scope}.7 berth.sandbox-key=other`] });
+    await base.remove();
+    onTestFinished(() => docker.getImage(`${repo}:${tag}`).remove({ force: true }));
+    const worker = workerId.parse("worker-1");
+    const sandbox = await host.sandbox(
+      { epoch: 1, profile: { image: `${repo}:${tag}` } },
+      host.driver({ worker }),
+    );
+    // It looks for what an earlier life of its worker left.
+    await warm.driver({ count: 1, most: 1 }, {}, worker);
+    expect(shown(await sandbox.exec({ command: "echo fine" })).stdout).toBe("fine\n");
+    expect(sandbox.origin.restarts).toBe(0);
   });
 
   test("a container of the warm pool owns the files of its own sandbox only", async ({ host, warm }) => {

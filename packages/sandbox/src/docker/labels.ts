@@ -19,8 +19,10 @@ export interface SandboxLabels {
   readonly config: string;
 }
 
+/** All of them: a container has its image's labels, too, where it has none of its own. */
 export function writeLabels(labels: SandboxLabels): Record<string, string> {
   return {
+    [label.warm]: "",
     [label.fleet]: labels.fleet,
     [label.sandboxKey]: labels.sandboxKey,
     [label.worker]: labels.worker,
