@@ -81,6 +81,7 @@ const status: WorkerStatus = {
   parkedBytes: 0,
   warm: 0,
   warmWhy: "",
+  quotaWhy: "",
   openNetworks: [],
   link: "none",
   disk: "ok",

@@ -25,6 +25,7 @@ export function startingStatus({ maxSandboxes, host, pools }: Config, version: s
     parkedBytes: 0,
     warm: 0,
     warmWhy: "",
+    quotaWhy: "",
     openNetworks: [],
     link: "none",
     disk: "ok",
@@ -48,6 +49,10 @@ export interface StatusParts {
 /** Returns a function that describes the worker as it is now. Each call also starts a look at the disk, for the next call. */
 export function statusOf(starting: WorkerStatus, parts: StatusParts): () => WorkerStatus {
   const { member, turns, parking, driver, policy, health, link, log } = parts;
+  let quotaWhy = starting.quotaWhy;
+  void driver.quota().then(({ problem = "" }) => {
+    quotaWhy = problem;
+  });
   let diskTrouble: string | undefined;
   const lookAtDisk = async () => {
     const found = await driver.diskTrouble();
@@ -65,6 +70,7 @@ export function statusOf(starting: WorkerStatus, parts: StatusParts): () => Work
       parkedBytes: parking.memoryBytes,
       warm: driver.warm?.ready ?? 0,
       warmWhy: driver.warm?.why ?? "",
+      quotaWhy,
       openNetworks: policy.openNetworks(),
       link: link(),
       disk: diskTrouble ?? "ok",

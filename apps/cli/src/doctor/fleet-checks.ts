@@ -35,6 +35,12 @@ export async function* fleetChecks(openDoor: () => Promise<Door>): AsyncGenerato
           `${id} starts no containers ahead of time: ${warmWhy}`,
           "docs/operations.md, Warm pool; BERTH_WARM_COUNT=0 where that is meant",
         );
+    for (const [why, ids] of Map.groupBy(workers, ({ quotaWhy }) => quotaWhy))
+      if (why !== "")
+        yield warn(
+          `the file system enforces no quota of new workspaces on ${ids.map(({ id }) => id).join(", ")}: ${why}`,
+          "docs/deploy.md, Quotas; BERTH_QUOTA_BACKEND=walk where that is meant",
+        );
     for (const open of new Set(workers.flatMap(({ openNetworks }) => openNetworks)))
       yield warn(
         `commands under the profile ${open} reach the host's services, its networks and a cloud's metadata address; no rule filters that`,

@@ -38,7 +38,7 @@ function* quota({ kind, problem }: QuotaChoice): Generator<Finding> {
   yield kind === "walk"
     ? warn(
         `the workspace quota is watched, not enforced${problem === undefined ? "" : `: ${problem}`}`,
-        "where half a second of writing matters: xfs or ext4 with project quotas, btrfs with quotas enabled or BERTH_QUOTA_BACKEND=btrfs, or BERTH_QUOTA_BACKEND=image",
+        "docs/deploy.md, Quotas, where half a second of writing matters: xfs or ext4 with project quotas, btrfs with quotas enabled or BERTH_QUOTA_BACKEND=btrfs, or BERTH_QUOTA_BACKEND=image. `berth doctor fleet` has what each worker can do: in Compose that takes the overlay of the warm pool",
       )
     : problem === undefined
       ? ok(`the file system enforces the quota of new workspaces (${kind})`)

@@ -23,6 +23,9 @@ const workerView = output(
       .array(z.string())
       .describe("`NAME (NETWORK)` of profiles whose commands reach networks that no rule filters"),
     warmWhy: z.string().describe("why there can be none, or have been none lately; empty when there can"),
+    quotaWhy: z
+      .string()
+      .describe("why the file system enforces no quota of new workspaces; empty when it does"),
     link: z
       .string()
       .describe(

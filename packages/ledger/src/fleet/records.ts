@@ -20,6 +20,7 @@ export const fleetRecords = {
       parkedBytes: "memory that those hold",
       warm: "containers that it started ahead of time",
       warmWhy: "why there can be none, or empty",
+      quotaWhy: "why the file system enforces no quota of new workspaces, or empty",
       openNetworks: "profiles whose commands reach networks that no rule filters",
       link: "what carries commands and files of the sandbox opened last",
       disk: "`ok`, or why nothing may grow in its sandboxes",

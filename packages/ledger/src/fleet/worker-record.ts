@@ -20,6 +20,8 @@ export interface WorkerStatus {
   /** Containers that it started ahead of time and that wait for a sandbox; and why there can be none, or empty. */
   readonly warm: number;
   readonly warmWhy: string;
+  /** Why init counts the files of new workspaces instead of the file system; empty when the file system does, or init was chosen. */
+  readonly quotaWhy: string;
   /** `NAME (NETWORK)` of the profiles whose commands reach networks that no rule filters. */
   readonly openNetworks: readonly string[];
   /** What carried commands and files of the sandbox that was opened last; `none` before the first. */
@@ -69,6 +71,7 @@ export function readWorker(
     parkedBytes: Number(hash.parkedBytes ?? 0),
     warm: Number(hash.warm ?? 0),
     warmWhy: hash.warmWhy ?? "",
+    quotaWhy: hash.quotaWhy ?? "",
     openNetworks: (hash.openNetworks ?? "").split(",").filter((one) => one !== ""),
     link: hash.link ?? "none",
     disk: hash.disk ?? "ok",
