@@ -1,6 +1,6 @@
 import { chown, mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { epoch, fleetId, sandboxKey, sandboxProfile, workerId } from "@berth/protocol";
+import { agentText, epoch, fleetId, sandboxKey, sandboxProfile, workerId } from "@berth/protocol";
 import { DockerDriver } from "@berth/sandbox";
 import Docker from "dockerode";
 import { type Cases, casesIn } from "./cases.ts";
@@ -11,7 +11,10 @@ export interface Environment extends AsyncDisposable {
   run(module: string): Promise<Cases>;
 }
 
-const moduleTimeoutMs = 15 * 60_000;
+/** Far above what a case and a module take on a busy machine: a bound that is reached ends the module without a report. */
+const caseTimeoutSeconds = 600;
+const moduleTimeoutMs = 30 * 60_000;
+const shownBytes = 2_000;
 const fleet = `linux-${process.pid}`;
 const profile = sandboxProfile.parse({
   image: testsuiteImage,
@@ -20,7 +23,16 @@ const profile = sandboxProfile.parse({
 });
 
 function argv(module: string): string[] {
-  return ["python3", "-m", "test", "--junit-xml", `${module}.xml`, "--timeout", "120", `test_${module}`];
+  return [
+    "python3",
+    "-m",
+    "test",
+    "--junit-xml",
+    `${module}.xml`,
+    "--timeout",
+    String(caseTimeoutSeconds),
+    `test_${module}`,
+  ];
 }
 
 /** Berth's own sandbox, as a worker would start it. */
@@ -39,8 +51,10 @@ export async function inBerth(root: string): Promise<Environment> {
   });
   return {
     async run(module) {
-      await sandbox.exec({ argv: argv(module), limits: { timeoutMs: moduleTimeoutMs } });
-      const { bytes } = await sandbox.files.read(`${module}.xml`);
+      const result = await sandbox.exec({ argv: argv(module), limits: { timeoutMs: moduleTimeoutMs } });
+      const { bytes } = await sandbox.files.read(`${module}.xml`).catch(() => {
+        throw withoutReport(module, `in Berth: ${agentText(result, profile.exec)}`);
+      });
       return casesIn(Buffer.from(bytes).toString());
     },
     [Symbol.asyncDispose]: () => sandbox.stop(),
@@ -75,10 +89,21 @@ export async function inPlainContainer(root: string): Promise<Environment> {
     async run(module) {
       const exec = await container.exec({ Cmd: argv(module), AttachStdout: true, AttachStderr: true });
       const stream = await exec.start({});
-      stream.resume();
+      let said = "";
+      stream.on("data", (piece: Buffer) => {
+        said = (said + piece.toString("latin1")).slice(-shownBytes);
+      });
       await new Promise((resolve) => stream.once("end", resolve));
-      return casesIn(await readFile(join(root, `${module}.xml`), "utf8"));
+      const report = await readFile(join(root, `${module}.xml`), "utf8").catch(() => {
+        throw withoutReport(module, `in the plain container: ${said}`);
+      });
+      return casesIn(report);
     },
     [Symbol.asyncDispose]: async () => void (await container.remove({ force: true })),
   };
+}
+
+/** A test that passes its bound ends the whole module, and what it said last names it. */
+function withoutReport(module: string, said: string): Error {
+  return new Error(`test_${module} ended without a report ${said.slice(-shownBytes)}`);
 }
