@@ -77,6 +77,56 @@ describe("hostile tenant", () => {
     expect((await lstat(outside)).isFile()).toBe(true);
   });
 
+  test("a hostile tenant's forks at once have its closed directories and its holes, and no privilege that it tried to keep in a file", async ({
+    fleet,
+  }) => {
+    await fleet.worker("worker-1");
+    const evil = fleet.client().tenant("evil");
+    const tried = await evil.exec(`python3 - <<'END'
+import os, struct
+open("tool", "w").write("#!/bin/sh\\nid -u\\n")
+os.chmod("tool", 0o6777)
+os.setxattr("tool", "user.note", b"x" * 200)
+acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in
+    [(1, 7, 0xffffffff), (2, 7, 0), (4, 0, 0xffffffff), (16, 7, 0xffffffff), (32, 0, 0xffffffff)])
+os.setxattr("tool", "system.posix_acl_access", acl)
+for name in ("security.capability", "trusted.note"):
+    try: os.setxattr("tool", name, struct.pack("<IIIII", 0x2000001, 0xffffffff, 0, 0xffffffff, 0)); print("set", name)
+    except OSError as error: print(error.strerror)
+with open("hole", "wb") as file: file.truncate(900 << 20); file.seek(500 << 20); file.write(b"x")
+for number in range(200):
+    os.mkdir(f"closed{number}"); open(f"closed{number}/file", "w").write("x")
+    os.chmod(f"closed{number}/file", 0); os.chmod(f"closed{number}", 0)
+os.mkdir(b"bad\\xff"); open(b"bad\\xff/\\n", "w")
+END`);
+    expect(tried).toMatchObject({ stdout: "Operation not permitted\n".repeat(2), stderr: "" });
+    expect((await evil.snapshot("odd")).outcome).toEqual({ kind: "done" });
+    const look = `stat -c '%a %s' tool hole; test $(stat -c %b hole) -lt 1000 && echo holes
+      find . -maxdepth 1 -name 'closed*' -perm 000 | wc -l; ls bad* | wc -l
+      python3 -c 'import os; print([name for name in os.listxattr("tool") if not name.startswith(("user.", "system."))])'
+      test "$(./tool)" = "$(id -u)" && echo unprivileged`;
+    const forks = [1, 2, 3, 4].map(() => evil.exec(look, { forkOf: "odd" }));
+    const seen = (await Promise.all(forks)).map(({ stdout }) => stdout);
+    const expected = /^6\d\d\d 16\n644 943718400\nholes\n200\n2\n\[\]\nunprivileged\n$/;
+    expect(seen).toEqual(forks.map(() => expect.stringMatching(expected)));
+  });
+
+  test("a process that a hostile tenant leaves running writes into neither the snapshot nor the restored files", async ({
+    fleet,
+  }) => {
+    await fleet.worker("worker-1", busybox);
+    const evil = fleet.client().tenant("evil");
+    const writer = "exec 9>>/workspace/log; while :; do echo x >&9; echo y >> /workspace/log; done";
+    await evil.exec(`setsid sh -c '${writer}' > /dev/null 2>&1 & while [ ! -s log ]; do :; done`);
+    expect((await evil.snapshot("live")).outcome).toEqual({ kind: "done" });
+    const size = async () => (await evil.exec("wc -c < log", { forkOf: "live" })).stdout;
+    const before = await size();
+    await evil.exec(`setsid sh -c '${writer}' > /dev/null 2>&1 & rm log; while [ ! -s log ]; do :; done`);
+    expect((await evil.restore("live")).outcome).toEqual({ kind: "done" });
+    expect((await evil.exec("wc -c < log; pgrep -f writer | wc -l")).stdout).toBe(`${before}0\n`);
+    expect(await size()).toBe(before);
+  });
+
   test("files without permissions, nested deeply or with odd names do not keep a snapshot from being made, restored and removed", async ({
     fleet,
   }) => {
