@@ -174,10 +174,18 @@ function sizeOf(content: string | Uint8Array | SizedStream): number {
   return content instanceof Uint8Array ? content.length : content.size;
 }
 
-/** The most that directories on the way to these take, if none is there. Kept from other writes meanwhile. */
+/**
+ * The most that directories on the way to these take, if none is there. Kept from other writes meanwhile. A directory counts once for
+ * neighbours in the list, which are mostly in the same one.
+ */
 function wayBytes(paths: readonly string[]): number {
   let directories = 0;
-  for (const path of paths)
-    for (let at = path.indexOf("/"); at >= 0; at = path.indexOf("/", at + 1)) directories++;
+  let before = "";
+  for (const path of paths) {
+    let same = 0;
+    while (same < path.length && path[same] === before[same]) same++;
+    for (let at = path.indexOf("/", same); at >= 0; at = path.indexOf("/", at + 1)) directories++;
+    before = path;
+  }
   return directories * directoryBytes;
 }
