@@ -4,15 +4,14 @@ import {
   type IncomingMessage,
   type Server,
   type ServerResponse,
-  STATUS_CODES,
-  validateHeaderName,
-  validateHeaderValue,
 } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { BlockReader } from "./block-reader.ts";
 import { EgressDenied, type EgressGate } from "./gate.ts";
 import { pump } from "./pump.ts";
+import { keptHeaders, passBody, passHead, plainLength } from "./site-answer.ts";
+import { SiteStream } from "./site-stream.ts";
 import { BadTarget, readAbsolute, readAuthority, shownTarget, type Target } from "./target.ts";
 
 const maxHeadBytes = 16 * 1024;
@@ -22,11 +21,6 @@ const defaultHeadMs = 10_000;
 const answerMs = 120_000;
 /** Idle timeout of a connection. */
 const idleMs = 300_000;
-
-const ofConnection = new Set([
-  ...["connection", "keep-alive", "proxy-connection", "proxy-authorization", "proxy-authenticate"],
-  ...["te", "trailer", "transfer-encoding", "upgrade", "host"],
-]);
 
 /**
  * The HTTP proxy of one sandbox: CONNECT, and plain HTTP in absolute form, one request per connection. The gate checks every request,
@@ -125,12 +119,14 @@ export class EgressProxy {
     let outside: Socket | undefined;
     try {
       const { target, path } = readAbsolute(request.url ?? "");
-      outside = await this.#gate.connect(target, this.#ending.signal);
+      const reader = new BlockReader();
+      outside = await this.#gate.connect(target, this.#ending.signal, reader.onread);
       if (request.socket.destroyed) {
         outside.destroy();
         return;
       }
-      this.#forward({ target, path, outside, request, response });
+      const site = new SiteStream(outside, reader, maxHeadBytes);
+      this.#forward({ target, path, outside, site, request, response });
     } catch (error) {
       outside?.destroy();
       const { status, short, message } = answerTo(error);
@@ -138,60 +134,56 @@ export class EgressProxy {
     }
   }
 
-  #forward({ target, path, outside, request, response }: Forwarding): void {
+  #forward({ target, path, outside, site, request, response }: Forwarding): void {
     const onward = httpRequest({
       method: request.method ?? "GET",
       path,
       setHost: false,
       headers: ["Host", hostHeader(target), ...onwardHeaders(request), "Connection", "close"],
-      createConnection: () => outside,
+      createConnection: () => site,
       maxHeaderSize: maxHeadBytes,
       insecureHTTPParser: false,
     });
-    onward.setTimeout(answerMs, () => onward.destroy(new Error(`no answer within ${answerMs} ms`)));
     const fail = (detail: string) => {
-      onward.destroy();
+      site.destroy();
       answer(response, 502, "no answer", `${shownTarget(target)} gave no sound answer: ${detail}.`);
     };
+    let isLate = () => fail(`no answer within ${answerMs} ms`);
+    outside.setTimeout(answerMs, () => isLate());
+    onward.on("information", () => site.nextHead());
     onward.once("response", (back) => {
       // The site's bytes can cause an error here, and one that is thrown in a listener would end the worker.
       try {
-        onward.setTimeout(0);
-        outside.setTimeout(idleMs, () => outside.destroy());
+        isLate = () => outside.destroy();
+        outside.setTimeout(idleMs);
         passHead(back, response);
-        pump(back, response, (receivedBytes) => this.#gate.count(target, { receivedBytes }));
+        const book = (receivedBytes: number) => this.#gate.count(target, { receivedBytes });
+        const length = plainLength(back, request.method);
+        if (length !== "parsed") return passBody({ back, site, response, length, book, fail });
+        site.parseBody();
+        pump(back, response, book);
       } catch (error) {
         fail((error as Error).message);
       }
     });
-    onward.on("error", (error) => fail(error.message));
-    // Also closes after an upgrade, which gives no answer.
-    onward.once("close", () => {
-      if (!response.headersSent) fail("it ended the connection");
+    onward.on("error", (error) => {
+      if (!site.isPassed) fail(error.message);
     });
-    response.once("close", () => onward.destroy());
+    // Also after an answer that is none, such as an upgrade, and before the client listens to the stream.
+    for (const one of [onward, site])
+      one.once("close", () => {
+        if (!response.headersSent) fail("it ended the connection");
+      });
+    response.once("close", () => site.destroy());
     pump(request, onward, (sentBytes) => this.#gate.count(target, { sentBytes }));
   }
-}
-
-/** Throws for a head that must not be passed on, before any byte was sent. The reason does not quote the site: its text may have any bytes. */
-function passHead(back: IncomingMessage, response: ServerResponse): void {
-  const status = back.statusCode ?? 0;
-  if (status < 200 || status > 999) throw new Error(`its status is ${status}`);
-  const headers = keptHeaders(back);
-  for (let at = 0; at < headers.length; at += 2) {
-    const [name = "", value = ""] = [headers[at], headers[at + 1]];
-    validateHeaderName(name);
-    validateHeaderValue(name, value);
-  }
-  response.shouldKeepAlive = false;
-  response.writeHead(status, STATUS_CODES[status] ?? "", [...headers, "Connection", "close"]);
 }
 
 interface Forwarding {
   readonly target: Target;
   readonly path: string;
   readonly outside: Socket;
+  readonly site: SiteStream;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
 }
@@ -207,19 +199,6 @@ function onwardHeaders(request: IncomingMessage): string[] {
   return request.headers["transfer-encoding"] === undefined
     ? kept
     : [...kept, "Transfer-Encoding", "chunked"];
-}
-
-/** Removes hop-by-hop headers, and those that the Connection header names. */
-function keptHeaders({ rawHeaders, headers }: IncomingMessage): string[] {
-  const named = (headers.connection ?? "").split(",").map((one) => one.trim().toLowerCase());
-  const kept: string[] = [];
-  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
-    const [name = "", value = ""] = [rawHeaders[at], rawHeaders[at + 1]];
-    const lower = name.toLowerCase();
-    if (!ofConnection.has(lower) && (lower === "content-length" || !named.includes(lower)))
-      kept.push(name, value);
-  }
-  return kept;
 }
 
 interface Answer {

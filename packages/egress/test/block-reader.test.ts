@@ -101,3 +101,35 @@ test("a pace holds it back, a breach ends both sides, and a reset is not taken f
   if (!sink.closed) await once(sink, "close");
   expect(sink.writableFinished).toBe(false);
 });
+
+test("only so many bytes are passed on as were announced, and an end before the last of them is none", async () => {
+  const port = await serverThat((socket) => socket.write(sent.subarray(0, 500_000)));
+  for (const length of [1, 131_072, 499_999, 500_000]) {
+    const reader = new BlockReader();
+    const socket = connect({ host: "127.0.0.1", port, allowHalfOpen: true, onread: reader.onread });
+    onTestFinished(() => void socket.destroy());
+    const sink = new SlowSink(1);
+    const finished = once(sink, "finish");
+    const first: Buffer[] = [];
+    // What was read before it is passed on counts.
+    const early = new Promise<void>((resolve) =>
+      reader.take(socket, (bytes) => {
+        first.push(bytes);
+        resolve();
+        return false;
+      }),
+    );
+    await early;
+    reader.pump(socket, sink, () => 0, { first: Buffer.concat(first), length });
+    await finished;
+    expect(hashOf(sink.bytes)).toBe(hashOf(sent.subarray(0, length)));
+    if (!socket.closed) await once(socket, "close");
+  }
+  const short = await serverThat((socket) => socket.end(sent.subarray(0, 1_000)));
+  const reader = new BlockReader();
+  const socket = connect({ host: "127.0.0.1", port: short, allowHalfOpen: true, onread: reader.onread });
+  const sink = new SlowSink(0);
+  reader.pump(socket, sink, () => 0, { length: 1_001 });
+  await once(sink, "close");
+  expect(sink.writableFinished).toBe(false);
+});
