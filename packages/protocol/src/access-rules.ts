@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { JobRequest, Step, ToolRequest } from "./job-kinds.ts";
-import { argvCommands, codeCommands, type SeenCommands, shellCommands } from "./shell-commands.ts";
+import { argvCommands, codeCommands, isMade, type SeenCommands, shellCommands } from "./shell-commands.ts";
 import type { PreparedTool } from "./tool-command.ts";
 import { matchesCommand, matchesPath, matchesWildcard } from "./wildcard.ts";
 import { withoutWorkspacePrefix } from "./workspace-path.ts";
@@ -69,6 +69,12 @@ export function approvalMs(
     rules.flatMap(({ approval }) => (approval && needsApproval(approval, one) ? [approval.expiresMs] : [])),
   );
   return waits.length === 0 ? undefined : Math.min(...waits);
+}
+
+/** Whether a job may keep or show a file that it found at the path, such as an artifact of a command. */
+export function allowsPath(rules: readonly AccessRule[], path: string): boolean {
+  const inside = withoutWorkspacePrefix(path);
+  return rules.every(({ paths }) => !paths || passes(paths, (text) => matchesPath(text, inside)));
 }
 
 type Plain = Exclude<Step | JobRequest, { kind: "tool" }>;
@@ -165,9 +171,9 @@ function commandRefusal(
   { commands, inner, hiding, isOpaque, isVector }: SeenCommands,
 ): string | undefined {
   const matches = (words: readonly string[]) => (text: string) => matchesCommand(text, words);
+  const isDenied = (words: readonly string[]) => rule.deny.some((text) => isNamed(text, words));
   const refused =
-    commands.find((words) => !passes(rule, matches(words))) ??
-    inner.find((words) => rule.deny.some(matches(words)));
+    commands.find((words) => isDenied(words) || !passes(rule, matches(words))) ?? inner.find(isDenied);
   if (refused) return `the command ${shortened(refused.join(" "))} is not allowed`;
   const unseen = hiding.find((words) => !rule.allow.some(matches(words)));
   if (unseen && rule.deny.length + rule.allow.length > 0)
@@ -183,7 +189,15 @@ function needsApproval({ kinds, commands }: NonNullable<AccessRule["approval"]>,
   const seen = commands.length === 0 ? undefined : commandsIn(one);
   if (!seen) return false;
   const all = [...seen.commands, ...seen.inner];
-  return seen.isOpaque || all.some((words) => commands.some((text) => matchesCommand(text, words)));
+  const mayBeAny = seen.isVector ? undefined : isMade;
+  return seen.isOpaque || all.some((words) => commands.some((text) => isNamed(text, words, mayBeAny)));
+}
+
+/** Also where the program is named with its directory. `allow` needs the same words: another directory's program is another one. */
+function isNamed(text: string, words: readonly string[], mayBeAny?: (word: string) => boolean): boolean {
+  const [program = "", ...rest] = words;
+  const name = program.slice(program.lastIndexOf("/") + 1);
+  return [words, [name, ...rest]].some((one) => matchesCommand(text, one, mayBeAny));
 }
 
 /** Undefined: the step runs no command. */

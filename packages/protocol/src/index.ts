@@ -2,7 +2,7 @@ export { abortReason } from "./abort-reason.ts";
 export type { Acceptance } from "./acceptance.ts";
 export { acceptanceOf, acceptanceSettings } from "./acceptance.ts";
 export type { AccessRule, Inspection, PrepareTool } from "./access-rules.ts";
-export { accessRule, approvalMs, refusalBy } from "./access-rules.ts";
+export { accessRule, allowsPath, approvalMs, refusalBy } from "./access-rules.ts";
 export type { AgentTextOptions } from "./agent-text.ts";
 export {
   agentText,

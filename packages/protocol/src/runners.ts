@@ -15,9 +15,10 @@ const interpreters =
   /^(?:python[\d.]*|pypy[\d.]*|perl[\d.]*|ruby[\d.]*|node|nodejs|deno|bun|php[\d.]*|lua[\d.]*|tclsh[\d.]*|osascript)$/;
 /** Programs that run the rest of their words. */
 const wrappers =
-  /^(?:env|timeout|nice|ionice|nohup|setsid|stdbuf|time|sudo|doas|exec|command|builtin|busybox|toybox|chroot|unshare|nsenter|setpriv|strace|ltrace|flock|chrt|taskset|unbuffer|start-stop-daemon|find|xargs|parallel|watch|entr|script|su|at|batch)$/;
+  /^(?:env|timeout|nice|ionice|nohup|setsid|stdbuf|time|sudo|doas|exec|command|builtin|busybox|toybox|chroot|unshare|nsenter|setpriv|strace|ltrace|flock|chrt|taskset|unbuffer|start-stop-daemon|setarch|linux32|linux64|prlimit|runuser|capsh|fakeroot|numactl|cpulimit|valgrind|gosu|su-exec|tini|dumb-init|find|xargs|parallel|watch|entr|script|su|at|batch)$/;
 /** Wrappers that also run their input, or a text. */
 const readers = /^(?:xargs|parallel|watch|entr|script|su|at|batch)$/;
+const awks = /^(?:awk|gawk|mawk|nawk)$/;
 const execOfFind = /^-(?:exec|execdir|ok|okdir)$/;
 /** Words of a long argument vector that are tried as the first of a command. */
 const mostInner = 64;
@@ -31,6 +32,11 @@ export function runsOf(words: readonly string[]): Runs {
   if (shells.test(program)) return runsOfShell(rest);
   if (interpreters.test(program)) return runsOfInterpreter(rest);
   if (program === "eval") return { ...nothing, lines: [rest.join(" ")] };
+  // What they are given runs later, in the same shell.
+  if (program === "trap") return { ...nothing, lines: rest.slice(0, 1) };
+  if (program === "alias")
+    return { ...nothing, lines: rest.map((word) => word.slice(word.indexOf("=") + 1)) };
+  if (awks.test(program)) return runsOfAwk(rest);
   if (program === "source" || program === ".") return { ...nothing, isScript: true };
   if (program === "find" && !rest.some((word) => execOfFind.test(word))) return nothing;
   return wrappers.test(program) ? runsOfWrapper(program, rest) : nothing;
@@ -66,6 +72,12 @@ function runsOfShell(rest: readonly string[]): Runs {
   return script === -1 || rest.some((word) => /^-[A-Za-z]*s/.test(word))
     ? hidden
     : { ...nothing, isScript: true };
+}
+
+/** Its programs start others by `system`, and by pipes. */
+function runsOfAwk(rest: readonly string[]): Runs {
+  if (rest.some((word) => /^(?:-f|--file)/.test(word))) return { ...nothing, isScript: true };
+  return rest.some((word) => /system|\|/.test(word)) ? hidden : nothing;
 }
 
 /** Without a file it reads its program from its input. */

@@ -1,4 +1,5 @@
 import { runsOf } from "./runners.ts";
+import { splitCommands } from "./shell-words.ts";
 
 /** What a command runs, as far as its text shows. */
 export interface SeenCommands {
@@ -16,17 +17,19 @@ export interface SeenCommands {
 
 /** Assignments and words that may precede the program. */
 const before =
-  /^(?:[A-Za-z_][A-Za-z0-9_]*=.*|if|then|else|elif|do|while|until|!|\{|\(|exec|command|env|nohup|time|sudo)$/;
+  /^(?:[A-Za-z_][A-Za-z0-9_]*=.*|if|then|else|elif|do|while|until|coproc|!|\{|\(|exec|command|env|nohup|time|sudo)$/;
 /** Shells within shells. */
 const deepest = 4;
+/** Of one text. A longer one is not looked through: it would take the worker's time from other tenants. */
+const mostCommands = 5_000;
 
-/**
- * Splits a line at `;`, `&`, `|`, brackets and newlines, respecting quotes. A guard rail, not a security boundary: a program can start
- * any other, and a line can hide what it runs in more ways than these.
- */
+/** A guard rail, not a security boundary: a program can start any other, and a line can hide what it runs in more ways than these. */
 export function shellCommands(line: string, depth = 0): SeenCommands {
-  const parts = split(line).map(({ words }) =>
-    words.slice(words.findIndex((word) => !isAssignment(word)) >>> 0),
+  const split = splitCommands(line);
+  if (split.length > mostCommands)
+    return { commands: [], inner: [], hiding: [split[0] ?? []], isOpaque: true };
+  const parts = split.map((words) =>
+    withoutFunction(words.slice(words.findIndex((word) => !isAssignment(word)) >>> 0)),
   );
   const seen = parts
     .filter((words) => words.length > 0)
@@ -54,21 +57,25 @@ function isAssignment(word: string): boolean {
 }
 
 function seenIn(words: readonly string[], named: readonly string[], depth: number): SeenCommands {
-  const first = words.findIndex((word) => !/^(?:if|then|else|elif|do|while|until|!|\{|\()$/.test(word));
+  const first = words.findIndex(
+    (word) => !/^(?:if|then|else|elif|do|while|until|coproc|!|\{|\()$/.test(word),
+  );
   const own = first <= 0 ? words : words.slice(first);
   const { inner, lines, isHidden, isScript } = runsOf(own);
   const isTooDeep = depth >= deepest && lines.length > 0;
   const within = isTooDeep ? [] : lines.map((line) => shellCommands(line, depth + 1));
-  const below = merged(
-    within,
-    lines.length > 0 || isHidden || isScript || isTooDeep || /^\$/.test(own[0] ?? ""),
-  );
+  const below = merged(within, lines.length > 0 || isHidden || isScript || isTooDeep || isMade(own[0] ?? ""));
   return {
     commands: named.length > 0 ? [named] : [],
     inner: [...inner, ...below.commands, ...below.inner],
     hiding: isHidden || isTooDeep || below.hiding.length > 0 ? [own] : [],
     isOpaque: below.isOpaque,
   };
+}
+
+/** A shell makes other words of it: `$x`, `de${x}ploy`, `/bin/de*`, `{deploy,}`. `[` and `[[` are programs. */
+export function isMade(word: string): boolean {
+  return /[$`*?{]|.\[|\[./.test(word) && word !== "[[";
 }
 
 function merged(all: readonly SeenCommands[], isOpaque: boolean): SeenCommands {
@@ -80,37 +87,14 @@ function merged(all: readonly SeenCommands[], isOpaque: boolean): SeenCommands {
   };
 }
 
+/** `function f { git push` is how the body of a function begins. */
+function withoutFunction(words: readonly string[]): readonly string[] {
+  return words[0] === "function" ? words.slice(2) : words;
+}
+
 function afterPrefixes(words: readonly string[]): readonly string[] {
   const first = words.findIndex((word) => !before.test(word));
   return first === -1 ? [] : words.slice(first);
 }
 
 /** The words of each simple command. */
-function split(line: string): { readonly words: string[] }[] {
-  const parts: { words: string[] }[] = [{ words: [] }];
-  let word: string | undefined;
-  let quote: string | undefined;
-  const endWord = () => {
-    if (word !== undefined) parts.at(-1)?.words.push(word);
-    word = undefined;
-  };
-  for (let at = 0; at < line.length; at++) {
-    const character = line[at] as string;
-    if (quote !== undefined) {
-      if (character === quote) quote = undefined;
-      else if (quote === '"' && character === "\\" && at + 1 < line.length) word += line[++at] as string;
-      else word += character;
-    } else if (character === "'" || character === '"') {
-      quote = character;
-      word ??= "";
-    } else if (character === "\\" && at + 1 < line.length) {
-      word = (word ?? "") + (line[++at] as string);
-    } else if (/[;&|\n()`]/.test(character)) {
-      endWord();
-      parts.push({ words: [] });
-    } else if (/\s/.test(character)) endWord();
-    else word = (word ?? "") + character;
-  }
-  endWord();
-  return parts;
-}

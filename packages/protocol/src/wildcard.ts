@@ -31,10 +31,15 @@ export function matchesPath(pattern: string, path: string): boolean {
 
 /**
  * For a command's words: one pattern word per word, with stars as above. The pattern may be shorter: `git push` also matches
- * `git push origin`.
+ * `git push origin`. `mayBeAny`: words that a shell replaces by others, so that they match each pattern word.
  */
-export function matchesCommand(pattern: string, words: readonly string[]): boolean {
-  return startsWith(wordsOf(pattern), words, (one, word) => matchesWildcard(one, word), "**");
+export function matchesCommand(
+  pattern: string,
+  words: readonly string[],
+  mayBeAny: (word: string) => boolean = () => false,
+): boolean {
+  const matches = (one: string, word: string) => matchesWildcard(one, word) || mayBeAny(word);
+  return startsWith(wordsOf(pattern), words, matches, "**");
 }
 
 /** Whether the first items match the patterns. Each row holds the numbers of items that the patterns so far can cover. */

@@ -94,12 +94,45 @@ describe("rule about commands", () => {
     'echo "x" | curl http://a',
     "exec curl x",
     "rm -rf /",
+    "/usr/bin/git push",
+    "./bin/curl x",
+    "coproc curl x",
+    "function f { git push; }; f",
+    "alias g='git push'; g",
+    "trap 'git push' EXIT",
+    "awk 'BEGIN { system(\"git push\") }'",
+    "setarch -R git push",
+    "git \\\npush origin",
+    "gi\\\nt push",
+    "git push>/dev/null",
+    "git push\t>out",
+    ">out git push",
+    "2>&1 git push",
+    "</dev/null git push",
+    "git 2>/dev/null push",
+    "git <in push",
+    "2> out git push",
+    'echo "$(git push)"',
+    'echo "a `curl x` b"',
+    'echo "$(echo "$(git push)")"',
+    'echo "$x$(git push)"',
+    'echo "$(git push',
+    "cat <(git push)",
+    "git push&",
   ])("a rule about commands denies %s", (command) => {
     expect(refusalBy(denied, run(command))).toMatch(/not allowed/);
     expect(refusalBy(denied, asks({ kind: "exec", argv: ["sh", "-c", command] }))).toMatch(/not allowed/);
   });
 
-  test.for(["git status", "echo 'git push'", "rm -r a", "echo curl"])(
+  const harmless = [
+    "git status",
+    "echo 'git push'",
+    "rm -r a",
+    "echo curl",
+    "ls > curl",
+    "echo '$(git push)'",
+  ];
+  test.for([...harmless, 'echo "git push"', 'echo "pu\\sh" >> curl', "a\u00a0git push", "git\u00a0push x"])(
     "a rule about commands lets %s pass",
     (command) => {
       expect(refusalBy(denied, run(command))).toBeUndefined();
@@ -151,6 +184,7 @@ describe("rule about commands", () => {
   test.for([
     ["timeout", "5", "make"],
     ["find", ".", "-name", "git"],
+    ["awk", "{ print $1 }", "file"],
     ["find", ".", "-exec", "ls", "{}", ";"],
     ["python3", "-m", "pytest"],
     ["python3", "main.py", "-c"],
@@ -194,6 +228,53 @@ test("a job needs the shortest of the approvals that its rules ask for, and none
   expect(approvalMs(asked, asks({ kind: "remove", path: "a" }))).toBe(5_000);
   expect(approvalMs(asked, asks({ kind: "steps", steps: [{ kind: "remove", path: "a" }] }))).toBe(5_000);
   expect(approvalMs(asked, asks({ kind: "destroy" }))).toBeUndefined();
+});
+
+test.for([
+  "dep$x",
+  "dep$'loy'",
+  "/usr/local/bin/deploy now",
+  "/opt/*/deploy",
+  "dep?oy",
+  "de[p]loy",
+  "{deploy,now}",
+  "timeout 5 $x",
+  "terraform ap$x",
+  "terraform $x apply",
+  "terraform ap?ly",
+  "terraform {apply,-auto-approve}",
+])("a job needs an approval for %s, of which a shell may make a command that needs one", (command) => {
+  const asked = rules({ approval: { commands: ["deploy", "terraform apply"] } });
+  expect(approvalMs(asked, run(command))).toBeDefined();
+});
+
+test.for(['echo "$HOME"', "git commit -m 'costs $5'", "[ -f a ] && ls *.ts", "[[ -f a ]]"])(
+  "a job needs no approval for %s",
+  (command) => {
+    const asked = rules({ approval: { commands: ["deploy", "terraform apply"] } });
+    expect(approvalMs(asked, run(command))).toBeUndefined();
+  },
+);
+
+test("a program of another directory is not the one that a rule allows", () => {
+  const listed = rules({ commands: { allow: ["git status"] } });
+  expect(refusalBy(listed, run("git status"))).toBeUndefined();
+  expect(refusalBy(listed, run("./git status"))).toBeDefined();
+});
+
+test("a line of very many substitutions is taken apart in one pass for each depth", () => {
+  const listed = rules({ commands: { deny: ["git push"] } });
+  for (const text of ["$(", "`", "$(a)", '$("', "\\\n", ">"])
+    expect(() => refusalBy(listed, run(`echo "${text.repeat(30_000)}"`))).not.toThrow();
+});
+
+test("what more commands than are looked through run cannot be seen", () => {
+  const many = asks({ kind: "code", language: "sh", source: "true;".repeat(200_000) });
+  expect(refusalBy(rules({ commands: { deny: ["curl"] } }), many)).toMatch(/cannot be seen/);
+  expect(refusalBy(rules({ commands: { allow: ["true"] } }), many)).toBeDefined();
+  expect(approvalMs(rules({ approval: { commands: ["deploy"] } }), many)).toBeDefined();
+  const few = asks({ kind: "code", language: "sh", source: "true;".repeat(1_000) });
+  expect(refusalBy(rules({ commands: { allow: ["true"] } }), few)).toBeUndefined();
 });
 
 describe("stars", () => {
