@@ -29,7 +29,7 @@ function secretsOf(stored: Record<string, string>, mostBytes?: number) {
   const secrets = new SandboxSecrets(sandboxKey.parse(tenant), tenants, {}, new KnownValues(mostBytes));
   const give = (own?: Record<string, string>) => secrets.give(jobWith(own), { passthroughEnv: [] });
   const shows = (value: string) => secrets.scrubber.maskText(value) === value;
-  return { give, shows };
+  return { give, shows, hostMask: () => secrets.hostMask() };
 }
 
 describe("secrets of a sandbox", () => {
@@ -46,6 +46,33 @@ describe("secrets of a sandbox", () => {
     for (const line of body) expect(shows(line)).toBe(false);
     expect(shows("not so secret, this one")).toBe(true);
     expect(shows("-----BEGIN PRIVATE KEY-----")).toBe(true);
+  });
+
+  test("a job that needs no other secrets than one whose masks are being built begins with those masks", async () => {
+    const stored = Object.fromEntries(
+      Array.from({ length: 500 }, (_, index) => [`S${index}`, randomBytes(24).toString("base64")]),
+    );
+    const { give, shows } = secretsOf(stored);
+    const first = give();
+    const seen = Promise.all(
+      [give(), give({ MINE: "a-secret-of-its-own" })].map((one) =>
+        one.then(() => {
+          return Object.values(stored).filter(shows);
+        }),
+      ),
+    );
+    expect(await seen).toEqual([[], []]);
+    await first;
+    expect(shows("a-secret-of-its-own")).toBe(false);
+  });
+
+  test("a secret in the name of a host that a command asked for is masked, in lower case too", async () => {
+    const { give, hostMask } = secretsOf({ KEY: "Stored-Secret-Value" });
+    await give({ T: "0123456789ABCDEF" });
+    const mask = hostMask();
+    expect(mask("stored-secret-value.example")).toBe(`${"*".repeat(19)}.example`);
+    expect(mask("a.0123456789abcdef.example")).toBe(`a.${"*".repeat(16)}.example`);
+    expect(mask("pypi.org")).toBe("pypi.org");
   });
 
   test("a stored secret is masked on after more secrets of jobs than a sandbox keeps", async () => {

@@ -21,6 +21,9 @@ export interface FollowOptions {
   readonly notify?: Notify | undefined;
 }
 
+/** Each run's output was masked alone, so none may pass for a part of another's. */
+const runsAgain = Buffer.from("\n[that run did not succeed; the job runs again]\n");
+
 function needsApproval(outcome: Outcome): outcome is Extract<Outcome, { kind: "refused" }> {
   return outcome.kind === "refused" && outcome.code === "approval-needed";
 }
@@ -37,11 +40,16 @@ export async function follow(
     for await (const event of job.events(after, until)) {
       last = event.id;
       if (event.type === "finished") return { output: output.kept, result: event.result, after: last };
-      if (event.type === "retrying" && needsApproval(event.outcome))
-        return { output: output.kept, waitsFor: event.outcome.message, after: last };
-      if (event.type !== "stdout" && event.type !== "stderr") continue;
-      output.add(event.type, event.bytes);
-      progress?.add(event.type, event.bytes);
+      if (event.type === "retrying" && needsApproval(event.outcome)) {
+        // Read from the beginning, events may be of a time before the decision.
+        if ((await job.status()) === "scheduled")
+          return { output: output.kept, waitsFor: event.outcome.message, after: last };
+        continue;
+      }
+      const piece = event.type === "retrying" ? { type: "stderr" as const, bytes: runsAgain } : event;
+      if (piece.type !== "stdout" && piece.type !== "stderr") continue;
+      output.add(piece.type, piece.bytes);
+      progress?.add(piece.type, piece.bytes);
     }
   } catch (error) {
     if (!until.aborted) throw error;

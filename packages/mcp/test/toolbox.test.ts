@@ -12,6 +12,7 @@ class ScriptedFleet implements FleetPort {
   readonly cancelled: string[] = [];
   readonly #events: readonly FollowedEvent[];
   sandboxKey = "acme";
+  state: "scheduled" | "running" = "running";
 
   constructor(events: readonly FollowedEvent[]) {
     this.#events = events;
@@ -23,7 +24,7 @@ class ScriptedFleet implements FleetPort {
     return {
       id: "j1",
       sandbox: this.sandboxKey,
-      status: async () => "running",
+      status: async () => this.state,
       cancel: async () => void this.cancelled.push("j1"),
       async *events(after, signal) {
         yield* events.filter(({ id }) => id > after);
@@ -104,6 +105,39 @@ test("the client is notified of output as it comes, with progress that only grow
   await toolbox.run({ kind: "list" }, { cancelled: never, notify });
   expect(notified.map(([, message]) => message).join("")).toBe("ab");
   expect(notified.every(([progress], at) => progress > (notified[at - 1]?.[0] ?? 0))).toBe(true);
+});
+
+test("the output of a run that is repeated and that of the next run are never one text", async () => {
+  const outcome = { kind: "exited", code: 1 } as const;
+  const fleet = new ScriptedFleet([
+    chunk("1-0", "first half, "),
+    { id: "2-0", type: "retrying", outcome },
+    chunk("3-0", "second half"),
+    { id: "4-0", type: "finished", result: done },
+  ]);
+  const { content } = await new Toolbox(fleet, { address }).run({ kind: "list" }, { cancelled: never });
+  expect(content).toMatchObject([{ text: expect.stringMatching(/^first half, \n\[.*\]\nsecond half/) }]);
+});
+
+test("a job that was approved meanwhile is not answered as one that waits, also when it is read from its beginning", async () => {
+  const outcome = { kind: "refused", code: "approval-needed", message: "it waits for an approval" } as const;
+  const events: FollowedEvent[] = [
+    { id: "1-0", type: "retrying", outcome },
+    chunk("2-0", "done\n"),
+    { id: "3-0", type: "finished", result: done },
+  ];
+  const approved = await new Toolbox(new ScriptedFleet(events), { address }).job(
+    { id: "j1", action: "wait" },
+    { cancelled: never },
+  );
+  expect(approved).toMatchObject({ content: [{ text: "done\n" }], structuredContent: { state: "finished" } });
+  const waiting = new ScriptedFleet(events.slice(0, 1));
+  waiting.state = "scheduled";
+  const asked = await new Toolbox(waiting, { address }).job(
+    { id: "j1", action: "wait" },
+    { cancelled: never },
+  );
+  expect(asked.structuredContent).toMatchObject({ state: "needs-approval" });
 });
 
 test("the tool job does not find or cancel a job of another sandbox", async () => {

@@ -31,21 +31,21 @@ function base64Forms(value: Buffer): string[] {
 }
 
 /** As JavaScript, Python, HTML forms and strict encoders write it, and with every byte encoded. */
-function urlForms(value: Buffer): string[] {
-  const keepers = ["-_.!~*'()", "-_.~", "-_.~/", "-_.*"].map(
-    (marks) => (character: string) => /[A-Za-z0-9]/.test(character) || marks.includes(character),
-  );
-  keepers.push(() => false);
-  return keepers.flatMap((isKept) => {
-    const upper = encoded(value, isKept);
-    const lower = upper.replaceAll(/%../g, (code) => code.toLowerCase());
-    return [upper, lower].flatMap((text) => [text, text.replaceAll("%20", "+")]);
-  });
-}
-
-function encoded(value: Buffer, isKept: (character: string) => boolean): string {
-  return Array.from(value, (byte) => {
+const urlTables = ["-_.!~*'()", "-_.~", "-_.~/", "-_.*", undefined].flatMap((marks) => {
+  const isKept = (character: string) => /[A-Za-z0-9]/.test(character) || marks?.includes(character);
+  const upper = Array.from({ length: 256 }, (_, byte) => {
     const character = String.fromCharCode(byte);
-    return isKept(character) ? character : `%${byte.toString(16).padStart(2, "0").toUpperCase()}`;
-  }).join("");
+    return marks !== undefined && isKept(character)
+      ? character
+      : `%${byte.toString(16).padStart(2, "0").toUpperCase()}`;
+  });
+  return [upper, upper.map((text) => (text.length > 1 ? text.toLowerCase() : text))];
+});
+
+function urlForms(value: Buffer): string[] {
+  return urlTables.flatMap((table) => {
+    let text = "";
+    for (const byte of value) text += table[byte] as string;
+    return text.includes("%20") ? [text, text.replaceAll("%20", "+")] : [text];
+  });
 }

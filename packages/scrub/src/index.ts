@@ -1,5 +1,8 @@
 export { mostPatternBytes } from "./automaton.ts";
 export { formBytes, formsOf, shortestSecretBytes } from "./forms.ts";
+export type { Work } from "./in-slices.ts";
+export { InSlices } from "./in-slices.ts";
+export { JoinedMask } from "./joined-mask.ts";
 export type { LeakKind } from "./leaks/key-patterns.ts";
 export type { Leak } from "./leaks/leak-scan.ts";
 export { leaksIn } from "./leaks/leak-scan.ts";

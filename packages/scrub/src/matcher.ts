@@ -1,5 +1,6 @@
 import { Automaton } from "./automaton.ts";
 import { BlockSet, hashOf, word } from "./block-set.ts";
+import type { Work } from "./in-slices.ts";
 import { addSpan, type Span } from "./spans.ts";
 
 /** A longer stride saves little, and its table is larger. */
@@ -16,30 +17,49 @@ export interface Found {
   readonly openBytes: number;
 }
 
+export interface ReadOn {
+  readonly spans: readonly Span[];
+  /** After so many of the bytes. */
+  readonly state: number;
+  readonly read: number;
+}
+
 /**
  * Finds patterns in bytes. Only every `stride`th block of bytes is looked up in a set. Each pattern is so long that one of those blocks
  * is in its first bytes. Where the set has the block, the automaton reads on from before it, and only forwards: no input makes it read a
  * byte more than twice.
  */
 export class Matcher {
+  /** Bytes of the longest pattern. */
+  readonly longest: number;
   readonly #automaton: Automaton;
   readonly #stride: number;
   readonly #blocks: BlockSet;
   /** First four bytes of each pattern. */
   readonly #heads: BlockSet;
 
-  /** Each pattern has eight bytes or more. */
-  constructor(patterns: readonly Uint8Array[]) {
-    const shortest = Math.min(...patterns.map(({ length }) => length));
+  private constructor(patterns: readonly Uint8Array[], automaton: Automaton) {
+    const shortest = patterns.reduce(
+      (least, { length }) => Math.min(least, length),
+      Number.POSITIVE_INFINITY,
+    );
     const blockBytes = shortest >= shortestForWide ? 8 : 4;
-    this.#automaton = new Automaton(patterns);
+    this.longest = patterns.reduce((most, { length }) => Math.max(most, length), 0);
+    this.#automaton = automaton;
     this.#stride = Math.min(longestStride, shortest - blockBytes + 1);
     this.#blocks = new BlockSet(blockBytes, this.#stride * patterns.length);
     this.#heads = new BlockSet(4, patterns.length);
+  }
+
+  /** Each pattern has eight bytes or more. */
+  static *building(patterns: readonly Uint8Array[]): Work<Matcher> {
+    const matcher = new Matcher(patterns, yield* Automaton.building(patterns));
     for (const view of patterns.map(viewOf)) {
-      this.#heads.add(view, 0);
-      for (let at = 0; at < this.#stride; at++) this.#blocks.add(view, at);
+      yield;
+      matcher.#heads.add(view, 0);
+      for (let at = 0; at < matcher.#stride; at++) matcher.#blocks.add(view, at);
     }
+    return matcher;
   }
 
   /** Finds patterns in bytes that follow others, after which the state was `before`. */
@@ -110,6 +130,23 @@ export class Matcher {
       if ((((bits[bit >>> 5] as number) >>> (bit & 31)) & 1) === 1 && heads.has(low, 0, hash)) break;
     }
     return at;
+  }
+
+  /**
+   * Reads bytes only as long as a pattern is under way that began before the run of bytes that these continue: `before` is the state,
+   * and so many bytes of the run have been read. Finds those patterns alone.
+   */
+  readOn(bytes: Uint8Array, before: number, runBytes: number): ReadOn {
+    const { depth, matched } = this.#automaton;
+    const spans: Span[] = [];
+    let state = before;
+    let at = 0;
+    while (at < bytes.length && (depth[state] as number) > runBytes + at) {
+      state = this.#automaton.step(state, bytes[at++] as number);
+      const found = matched[state] as number;
+      if (found > runBytes + at) addSpan(spans, at - found, at);
+    }
+    return { spans, state, read: at };
   }
 
   /** Finds each pattern, and each beginning of one of at least so many bytes. Looks at every byte. */

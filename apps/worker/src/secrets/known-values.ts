@@ -1,4 +1,4 @@
-import { formBytes, mostPatternBytes } from "@berth/scrub";
+import { formBytes, mostPatternBytes, type Work } from "@berth/scrub";
 
 /** Bounds short values, whose forms have few bytes. */
 const mostValues = 4_000;
@@ -13,6 +13,8 @@ export class KnownValues {
   readonly #bytesOf = new Map<string, number>();
   /** By value: how many running jobs hold it. */
   readonly #holders = new Map<string, number>();
+  /** The same, of values that were measured last: it takes some hundredths of a millisecond each. */
+  readonly #measured = new Map<string, number>();
   #bytes = 0;
   #isChanged = false;
 
@@ -23,6 +25,15 @@ export class KnownValues {
   /** In no particular order. */
   get values(): string[] {
     return [...this.#bytesOf.keys()];
+  }
+
+  /** What `use` would do at once otherwise. */
+  *measure(values: readonly string[]): Work<void> {
+    this.#measured.clear();
+    for (const value of values) {
+      yield;
+      this.#sizeOf(value);
+    }
   }
 
   /**
@@ -54,7 +65,11 @@ export class KnownValues {
   }
 
   #sizeOf(value: string): number {
-    return this.#bytesOf.get(value) ?? formBytes(Buffer.from(value));
+    const known = this.#bytesOf.get(value) ?? this.#measured.get(value);
+    if (known !== undefined) return known;
+    const bytes = formBytes(Buffer.from(value));
+    this.#measured.set(value, bytes);
+    return bytes;
   }
 
   /** Moves the value to the end of the order. */

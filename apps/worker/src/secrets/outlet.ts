@@ -1,6 +1,14 @@
 import type { JobResult, JobValue, OutputStream, SandboxProfile } from "@berth/protocol";
 import type { OutputFilter, OutputPart } from "@berth/sandbox";
-import { type Leak, LeakStream, leaksIn, maskSpans, type Scrubber, ScrubStream } from "@berth/scrub";
+import {
+  JoinedMask,
+  type Leak,
+  LeakStream,
+  leaksIn,
+  maskSpans,
+  type Scrubber,
+  ScrubStream,
+} from "@berth/scrub";
 
 export interface OutletOptions {
   /** The current scrubber: another job may bring secrets while this one runs. */
@@ -15,10 +23,13 @@ const ours: ReadonlySet<string> = new Set(["kind", "code", "signal", "type", "en
 /** All bytes of one job leave its sandbox through this. Masks known secrets first, then searches the rest for keys. */
 export class Outlet {
   readonly #options: OutletOptions;
+  /** Of all the job's commands: a reader puts the output of one behind that of the other. */
+  readonly #joined: JoinedMask;
   #masked = 0;
 
   constructor(options: OutletOptions) {
     this.#options = options;
+    this.#joined = new JoinedMask(() => options.scrubber().matcher);
   }
 
   get contextBytes(): number {
@@ -32,16 +43,20 @@ export class Outlet {
     });
   }
 
-  /** A command's output. */
+  /** A command's output. Each stream is masked alone, and then what both make together in the order in which they leave. */
   filter(): OutputFilter {
     const streams = { stdout: this.stream(), stderr: this.stream() };
+    const leave = (stream: OutputStream, bytes: Buffer) => {
+      this.#masked += this.#joined.mask(streams[stream], bytes);
+      return bytes;
+    };
     const of = (take: (stream: ByteOutlet) => Buffer): OutputPart[] =>
       (["stdout", "stderr"] as const).flatMap((stream: OutputStream) => {
         const bytes = take(streams[stream]);
-        return bytes.length === 0 ? [] : [{ stream, bytes }];
+        return bytes.length === 0 ? [] : [{ stream, bytes: leave(stream, bytes) }];
       });
     return {
-      push: (stream, bytes) => streams[stream].push(bytes),
+      push: (stream, bytes) => streams[stream].push(bytes).map((piece) => leave(stream, piece)),
       get isWaiting() {
         return streams.stdout.isWaiting || streams.stderr.isWaiting;
       },
@@ -83,15 +98,15 @@ export class Outlet {
     const { shown, ...others } = rest as typeof rest & { readonly shown?: string };
     return {
       ...this.#texts(others),
-      ...(stdout === undefined ? {} : { stdout }),
-      ...(stderr === undefined ? {} : { stderr }),
+      ...(stdout === undefined ? {} : { stdout: this.#merged(stdout) }),
+      ...(stderr === undefined ? {} : { stderr: this.#merged(stderr) }),
       ...(shown === undefined ? {} : { shown: this.#merged(shown) }),
       ...(content === undefined ? {} : { content: this.#content(content, rest.encoding) }),
       ...(steps === undefined ? {} : { steps: steps.map((step) => this.#result(step)) }),
     };
   }
 
-  /** For both streams as one text: each was masked alone, and a value may begin in one and end in the other. */
+  /** Pieces of output as one text: its head and its tail, of one stream or of both. A value may be in none of them, and in the text. */
   #merged(text: string): string {
     const masked = this.#options.scrubber().maskText(text);
     if (masked !== text) this.#masked++;

@@ -6,7 +6,7 @@ import {
   sharedOwner,
   tenantOf,
 } from "@berth/protocol";
-import { Scrubber } from "@berth/scrub";
+import { Scrubber, shortestSecretBytes } from "@berth/scrub";
 import { KnownValues } from "./known-values.ts";
 import type { TenantSecrets, Values } from "./tenant-secrets.ts";
 
@@ -37,6 +37,9 @@ export class SandboxSecrets {
   readonly #workerVariables: Readonly<Record<string, string | undefined>>;
   readonly #known: KnownValues;
   #scrubber = new Scrubber([]);
+  #renewed: Promise<void> = Promise.resolve();
+  #begun = 0;
+  #installed = 0;
 
   constructor(
     key: SandboxKey,
@@ -54,6 +57,16 @@ export class SandboxSecrets {
     return this.#scrubber;
   }
 
+  /** For names of hosts that commands asked for: they are in lower case, however they were written. */
+  hostMask(): (host: string) => string {
+    const lower = this.#known.values.map((value) => value.toLowerCase());
+    const values = lower.filter(({ length }) => length >= shortestSecretBytes);
+    return (host) => {
+      const masked = values.reduce((text, value) => text.replaceAll(value, "*".repeat(value.length)), host);
+      return this.#scrubber.maskText(masked);
+    };
+  }
+
   /** Returns the job's variables. Until `release`, none of their values leaves the sandbox. */
   async give(job: Job, { passthroughEnv }: Pick<SandboxProfile, "passthroughEnv">): Promise<Given> {
     const isShared = tenantOf(this.#key) === sharedOwner;
@@ -63,7 +76,7 @@ export class SandboxSecrets {
       throw new Fault("secret-refused", { tenant: job.tenant, name, reason: "shared", detail });
     }
     const stored = await this.#tenants.stored(job.tenant);
-    const own = this.#tenants.own(job);
+    const own = await this.#tenants.own(job);
     const passed = passthroughEnv.flatMap((name) => {
       const value = this.#workerVariables[name];
       return value === undefined ? [] : [[name, value] as const];
@@ -71,14 +84,32 @@ export class SandboxSecrets {
     const variables = { ...Object.fromEntries(passed), ...(isShared ? {} : stored), ...own };
     // Also stored values that a job's own secret of the same name hides: other jobs have brought them into the sandbox.
     const held = [...(isShared ? [] : Object.values(stored)), ...Object.values(variables)].flatMap(withLines);
-    const used = this.#known.use(held, Object.values(stored).flatMap(withLines));
+    const seen = Object.values(stored).flatMap(withLines);
+    await this.#tenants.inSlices(this.#known.measure([...seen, ...held]));
+    const used = this.#known.use(held, seen);
     if (!used) {
       const [name = ""] = Object.keys(own);
       const detail =
         "the secrets of the sandbox's running jobs are more than can be masked together; give the job fewer or shorter ones, or run it later";
       throw new Fault("secret-refused", { tenant: job.tenant, name, reason: "many", detail });
     }
-    if (used.isChanged) this.#scrubber = this.#tenants.scrubberOf(this.#known.values);
-    return { variables, release: used.release };
+    if (used.isChanged) this.#renewed = this.#renew();
+    try {
+      // Also of a renewal that another job began: it is for values that this job may hold too.
+      await this.#renewed;
+      return { variables, release: used.release };
+    } catch (error) {
+      used.release();
+      throw error;
+    }
+  }
+
+  /** A later one is of all values of this one, or of what has replaced them. It may be done sooner. */
+  async #renew(): Promise<void> {
+    const number = ++this.#begun;
+    const scrubber = await this.#tenants.scrubberOf(this.#known.values);
+    if (number < this.#installed) return;
+    this.#installed = number;
+    this.#scrubber = scrubber;
   }
 }

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { SecretStore } from "@berth/ledger";
 import { Fault, type Job, type TenantId } from "@berth/protocol";
-import { Scrubber } from "@berth/scrub";
+import { InSlices, Scrubber, type Work } from "@berth/scrub";
 import { type Keyring, open } from "@berth/secrets";
 import { LRUCache } from "lru-cache";
 
@@ -27,6 +27,8 @@ export class TenantSecrets {
     maxSize: mostKeptBytes,
     sizeCalculation: ({ patternBytes }) => patternBytes + 1,
   });
+  readonly #slices = new InSlices();
+  readonly #building = new Map<string, Promise<Scrubber>>();
   readonly #loaded = new LRUCache<TenantId, Loaded>({ max: mostTenants });
 
   constructor(store: Pick<SecretStore, "all">, keyring: Keyring | undefined) {
@@ -58,35 +60,57 @@ export class TenantSecrets {
     return values;
   }
 
-  /** One scrubber per set of values: its tables take a millisecond per secret. */
-  scrubberOf(values: readonly string[]): Scrubber {
+  /** One scrubber per set of values: its tables take up to a millisecond per secret, and are built beside other work. */
+  scrubberOf(values: readonly string[]): Promise<Scrubber> {
     const sorted = values.toSorted();
     const key = createHash("sha256").update(JSON.stringify(sorted)).digest("base64");
     const known = this.#scrubbers.get(key);
-    if (known) return known;
-    const scrubber = new Scrubber(sorted.map((value) => Buffer.from(value)));
-    this.#scrubbers.set(key, scrubber);
-    return scrubber;
+    if (known) return Promise.resolve(known);
+    const building = this.#building.get(key) ?? this.#build(key, sorted);
+    this.#building.set(key, building);
+    return building;
+  }
+
+  async #build(key: string, values: readonly string[]): Promise<Scrubber> {
+    try {
+      const scrubber = await this.inSlices(Scrubber.building(values.map((value) => Buffer.from(value))));
+      this.#scrubbers.set(key, scrubber);
+      return scrubber;
+    } finally {
+      this.#building.delete(key);
+    }
+  }
+
+  /** Work that would hold up other tenants' jobs if it were done at once. */
+  inSlices<T>(work: Work<T>): Promise<T> {
+    return this.#slices.do(work);
   }
 
   /** The secrets of the job itself. */
-  own({ tenant, secrets = {} }: Pick<Job, "tenant" | "secrets">): Values {
-    return this.#opened("job", tenant, Object.entries(secrets));
+  own({ tenant, secrets = {} }: Pick<Job, "tenant" | "secrets">): Promise<Values> {
+    return this.inSlices(this.#opened("job", tenant, Object.entries(secrets)));
   }
 
   async #load(tenant: TenantId): Promise<Values> {
-    return this.#opened("store", tenant, [...(await this.#store.all(tenant))]);
+    return await this.inSlices(this.#opened("store", tenant, [...(await this.#store.all(tenant))]));
   }
 
-  #opened(use: "store" | "job", tenant: TenantId, sealed: readonly (readonly [string, string])[]): Values {
+  *#opened(
+    use: "store" | "job",
+    tenant: TenantId,
+    sealed: readonly (readonly [string, string])[],
+  ): Work<Values> {
     if (sealed.length === 0) return {};
     const keyring = this.#keyring;
     if (keyring === undefined) {
       const detail = "the job needs secrets, and its worker has no BERTH_SECRETS_KEY to open them with";
       throw new Fault("secrets-unavailable", { tenant, detail });
     }
-    return Object.fromEntries(
-      sealed.map(([name, text]) => [name, open(keyring, { use, tenant, name }, text)]),
-    );
+    const opened: [name: string, value: string][] = [];
+    for (const [name, text] of sealed) {
+      yield;
+      opened.push([name, open(keyring, { use, tenant, name }, text)]);
+    }
+    return Object.fromEntries(opened);
   }
 }
