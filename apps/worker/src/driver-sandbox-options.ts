@@ -2,9 +2,9 @@ import type { ArtifactStore, Grants, Shared } from "@berth/ledger";
 import type { Epoch, Job, SandboxKey, SetUpReport } from "@berth/protocol";
 import type { SandboxOrigin, SnapshotReport } from "@berth/sandbox";
 import type { GateOptions } from "./approval-gate.ts";
-import type { EgressGates } from "./egress.ts";
 import type { JobTools } from "./job-tools.ts";
 import type { Policy } from "./policy.ts";
+import type { SandboxEgress } from "./sandbox-egress.ts";
 import type { SandboxSecrets } from "./secrets/sandbox-secrets.ts";
 import type { SandboxSnapshots } from "./snapshots/sandbox-snapshots.ts";
 
@@ -33,7 +33,7 @@ export interface DriverSandboxOptions {
   readonly leaseMs: number;
   readonly policy: Pick<Policy, "nameOf" | "resolve" | "bare">;
   readonly grants: Pick<Grants, "check" | "peersOf">;
-  readonly egress: Pick<EgressGates, "of">;
+  readonly egress: SandboxEgress;
   /** The pool that the sandbox's first job chose. It never changes. */
   readonly pool: () => Promise<string>;
   readonly secrets: SandboxSecrets;

@@ -20,6 +20,7 @@ import {
   type TenancyBounds,
   unlessAborted,
 } from "@berth/tenancy";
+import { allowedArtifacts } from "./allowed-artifacts.ts";
 import { checkedSandbox } from "./checked-sandbox.ts";
 import type { DriverSandboxOptions } from "./driver-sandbox-options.ts";
 import { emptyWorkspace } from "./empty-workspace.ts";
@@ -27,6 +28,7 @@ import { fetchingBy } from "./fetching.ts";
 import { defaultAgent, isTemporary, JobAdmission, type JobInputs, noInputs } from "./job-admission.ts";
 import { jobOutlet } from "./job-outlet.ts";
 import { ProfileGate } from "./profile-gate.ts";
+import { ruledSandbox } from "./ruled-sandbox.ts";
 import { startSandbox, type Wanted } from "./sandbox-start.ts";
 import type { Outlet } from "./secrets/outlet.ts";
 import { scrubbedArtifacts } from "./secrets/scrubbed-artifacts.ts";
@@ -191,6 +193,14 @@ export class DriverSandbox implements SandboxPort {
   }
 
   async close(how: ClosingHow): Promise<void> {
+    try {
+      await this.#close(how);
+    } finally {
+      this.#options.egress.leave();
+    }
+  }
+
+  async #close(how: ClosingHow): Promise<void> {
     this.#closing.abort();
     const sandbox = await this.#opening?.catch(() => undefined);
     if (how !== "remove") await this.#measureShared();
@@ -211,15 +221,19 @@ export class DriverSandbox implements SandboxPort {
     return {
       limits: profile.exec,
       run: async (request, { signal, onOutput, onArtifact, conversation, check }) => {
-        const gate = this.#options.egress.of(key, profile);
+        const gate = this.#options.egress.of(profile);
         const egressOf = gate.meter.begin(conversation.jobId);
         const running = withinJobTime(profile.jobTimeoutMs, signal, async (bounded) => {
           const outlet = this.#outletOf(conversation, profile);
           const result = await runRequest(request, {
-            sandbox: scrubbedSandbox(checkedSandbox(sandbox, check), outlet, variables),
+            sandbox: scrubbedSandbox(
+              ruledSandbox(checkedSandbox(sandbox, check), profile.rules),
+              outlet,
+              variables,
+            ),
             signal: bounded,
             limits: profile.exec,
-            artifacts: this.#artifactsOf(conversation, outlet),
+            artifacts: this.#artifactsOf(conversation, outlet, profile),
             onArtifact,
             download: fetchingBy(gate),
             tool: (call) => tools.prepare(call).command,
@@ -231,7 +245,7 @@ export class DriverSandbox implements SandboxPort {
         const result = await running.finally(egressOf);
         if (discard && forkOf !== undefined) await this.#discard(sandbox, restarted);
         const egress = egressOf();
-        return egress === undefined ? result : { ...result, egress };
+        return egress === undefined ? result : { ...result, egress: this.#options.egress.shown(egress) };
       },
       workspace: async (request, { jobId, signal, check }) => {
         const { entries, bytes } = await sandbox.usage({ signal });
@@ -255,10 +269,11 @@ export class DriverSandbox implements SandboxPort {
   #artifactsOf(
     { agent = defaultAgent, ...conversation }: Conversation,
     outlet: Outlet,
+    { rules }: SandboxProfile,
   ): ArtifactsPort | undefined {
     const { artifacts, key, epoch, instance } = this.#options;
     const ofJob = artifacts?.forJob({ ...conversation, agent, key, holder: { epoch, instance } });
-    return ofJob && scrubbedArtifacts(ofJob, outlet);
+    return ofJob && allowedArtifacts(scrubbedArtifacts(ofJob, outlet), rules);
   }
 
   async #stopOld(): Promise<void> {

@@ -27,7 +27,7 @@ export async function startSandbox(
 ): Promise<Sandbox> {
   const { key, epoch, leaseMs, onStarted, onCopied, isHeld, tie } = options;
   refuseOpenNetwork(profile);
-  const proxy = new EgressProxy(options.egress.of(key, profile));
+  const proxy = new EgressProxy(options.egress.of(profile));
   const wayOut = { onConnection: (socket: Socket) => proxy.accept(socket) };
   const shared: Shared[] = [
     ...(profile.toolsAccess === "none" ? [] : (["tools"] as const)),

@@ -33,6 +33,7 @@ import { toolsOf } from "./job-tools.ts";
 import type { Parking } from "./parking.ts";
 import { placementOf } from "./placement.ts";
 import type { Policy } from "./policy.ts";
+import { SandboxEgress } from "./sandbox-egress.ts";
 import { DriverSandbox } from "./sandbox-port.ts";
 import type { Scheduler } from "./scheduler.ts";
 import { SandboxSecrets } from "./secrets/sandbox-secrets.ts";
@@ -122,8 +123,9 @@ export function tenancyPorts(
       parts.approvalWebhook.notify(key, job, { ...asked, expiresMs });
     },
   });
+  const secrets = new SandboxSecrets(key, parts.secrets, config.variables);
   const sandbox = new DriverSandbox(driver, {
-    ...{ key, ...holding, leaseMs, policy: parts.policy, egress: parts.egress, artifacts: parts.artifacts },
+    ...{ key, ...holding, leaseMs, policy: parts.policy, artifacts: parts.artifacts },
     grants: new Grants(redis),
     // Without a call to Redis where every pool is granted to all tenants.
     pool: async () =>
@@ -155,7 +157,8 @@ export function tenancyPorts(
     onRebuilt: () => report({ event: "sandbox.rebuilt", key }),
     onRestarted: () => report({ event: "sandbox.replaced", key, why: "its container had ended" }),
     isHeld: async () => (await renew().catch(() => "lost")) !== "lost",
-    secrets: new SandboxSecrets(key, parts.secrets, config.variables),
+    secrets,
+    egress: new SandboxEgress(parts.egress, key, secrets),
     onLeak: (found) => report({ event: "job.leaked", key, ...found }),
     onSetUp: (setUp) => {
       report({ event: "sandbox.set-up", key, ok: setUp.ok, how: setUp.how, wallMs: setUp.wallMs });
