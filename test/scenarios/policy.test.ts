@@ -3,7 +3,8 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, onTestFinished } from "vitest";
 import { runCli } from "../support/cli.ts";
-import { busybox, type TestFleet, test } from "../support/fleet.ts";
+import { busybox, type TestFleet } from "../support/fleet.ts";
+import { fleetTest as test } from "../support/gateway.ts";
 import { McpSession } from "../support/mcp.ts";
 
 /** A fleet whose tenant acme has these rules. */
@@ -49,6 +50,52 @@ describe("rules of a profile", () => {
       outcome: { kind: "done" },
     });
     expect(await berth.deadLetters.list()).toEqual([]);
+  });
+
+  test("a rule about paths holds for the files that a command keeps as artifacts, and for artifacts by their id", async ({
+    fleet,
+  }) => {
+    const { berth, acme } = await ruled(fleet, []);
+    await acme.exec("mkdir -p src/secret out; echo key > src/secret/key; echo fine > out/plot");
+    const before = await acme.exec("true", { artifacts: ["src/**", "out/*"] });
+    const [key] = before.artifacts?.filter(({ path }) => path === "src/secret/key") ?? [];
+    expect(key).toBeDefined();
+    await berth.profiles.set("tenant.acme", { rules: [{ paths: { deny: ["src/secret/**"] } }] });
+    const kept = await acme.exec("true", { artifacts: ["src/**", "out/*"] });
+    expect(kept.artifacts).toMatchObject([{ path: "out/plot" }]);
+    expect(kept.artifactsRefused).toMatchObject([
+      { path: "src/secret/key", reason: expect.stringContaining("rule") },
+    ]);
+    const read = await acme.read("out/plot", { artifact: key?.id ?? "" });
+    expect(read.outcome).toMatchObject({ kind: "refused" });
+    expect(JSON.stringify(read)).not.toContain("key\\n");
+  });
+});
+
+describe("rule about paths", () => {
+  test("a rule about paths is not passed by through a link that an archive or a program made", async ({
+    fleet,
+  }) => {
+    const { berth, acme } = await ruled(fleet, []);
+    await acme.exec(
+      "mkdir -p src/secret pub; echo key > src/secret/key; ln -s ../src/secret pub/dir; ln -s dir/key pub/file; ln -s /workspace/src/secret/new pub/new; ln -s fine pub/ok; echo fine > pub/fine",
+    );
+    await berth.profiles.set("tenant.acme", { rules: [{ paths: { deny: ["src/secret/**"] } }] });
+    const refused = { outcome: { kind: "refused", code: "denied-by-rule" } };
+    expect(await acme.read("pub/dir/key")).toMatchObject(refused);
+    expect(await acme.read("/workspace/pub//file")).toMatchObject(refused);
+    expect(await acme.write("pub/new", "x")).toMatchObject(refused);
+    expect(await acme.edit("pub/file", "key", "x")).toMatchObject(refused);
+    expect(await acme.remove("pub/dir/key")).toMatchObject(refused);
+    expect(await acme.move("pub/dir/key", "pub/mine")).toMatchObject(refused);
+    expect(await acme.list("pub/dir")).toMatchObject(refused);
+    expect(await acme.grep("key", { path: "pub/file" })).toMatchObject(refused);
+    expect(await acme.copy([{ path: "pub/dir/other", content: "x" }])).toMatchObject(refused);
+    expect(await acme.read("pub/ok")).toMatchObject({ content: "fine\n" });
+    expect(await acme.write("pub/made/here", "x")).toMatchObject({ outcome: { kind: "done" } });
+    // The link itself may go.
+    expect(await acme.remove("pub/file")).toMatchObject({ outcome: { kind: "done" } });
+    expect(await acme.exec("cat src/secret/*")).toMatchObject({ stdout: "key\n" });
   });
 });
 
@@ -131,6 +178,19 @@ describe("job that needs an approval", () => {
     const waiting = mcp.call("job", { id, after });
     await berth.approvals.refuse({ jobId: id }, { reason: "not on a Friday" });
     expect(await waiting).toMatchObject({ isError: true, text: expect.stringContaining("not on a Friday") });
+  });
+
+  test("a job that needs an approval answers a synchronous call over HTTP at once, with its id", async ({
+    fleet,
+    gateways,
+  }) => {
+    const { berth } = await ruled(fleet, [rule]);
+    const gateway = await gateways.start({ BERTH_GATEWAY_WAIT_MS: "600000" });
+    const body = { tenant_id: "acme", command: "deploy" };
+    const { status, body: answer } = await gateway.call("POST", "/v1/sandbox/bash", { body });
+    expect(status).toBe(202);
+    expect(await berth.approvals.list()).toMatchObject([{ jobId: answer.job_id }]);
+    expect(await berth.why(answer.job_id)).toMatchObject({ codes: ["needs-approval"] });
   });
 
   test("a job that needs an approval can be cancelled while it waits, and is not run by an approval afterwards", async ({

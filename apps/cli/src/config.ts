@@ -50,6 +50,10 @@ export const environment = z.object({
     .enum(quotaBackends)
     .default("auto")
     .describe("what bounds the workspaces of dev's, doctor's and tour's sandboxes, as for a worker"),
+  BERTH_APPROVAL_WEBHOOK: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe("address that dev's workers call when a job begins to wait for an approval"),
   OTEL_EXPORTER_OTLP_ENDPOINT: z
     .string()
     .optional()
@@ -78,6 +82,7 @@ function namedSettings(set: z.infer<typeof environment>) {
     runtime: set.BERTH_RUNTIME,
     workspacesRoot: set.BERTH_WORKSPACES,
     quotaBackend: set.BERTH_QUOTA_BACKEND,
+    approvalWebhook: set.BERTH_APPROVAL_WEBHOOK,
     tracesEndpoint: set.OTEL_EXPORTER_OTLP_ENDPOINT,
     noColor: set.NO_COLOR !== undefined,
     path: set.PATH,

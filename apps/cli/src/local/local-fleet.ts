@@ -143,6 +143,7 @@ export class LocalFleet {
     const given = Object.entries({
       DOCKER_HOST: config.engineHost,
       BERTH_RUNTIME: config.runtime,
+      BERTH_APPROVAL_WEBHOOK: config.approvalWebhook,
       OTEL_EXPORTER_OTLP_ENDPOINT: config.tracesEndpoint,
     });
     return {

@@ -43,12 +43,28 @@ export async function runToEnd(
   using wait = new BoundedWait();
   const job = await submitTraced(parts, order, { signal: wait.signal });
   wait.endWith(signal, parts.stopping).endAfter(maxMs);
+  if (!mayWait) endWhenAsked(job, wait, parts);
   const end = ended(job.result, wait.signal);
   const refuses = !mayWait && parts.config.onNoSandbox === "refuse";
   const no = refuses ? await noSandboxBefore(end, () => parts.berth.why(job.id)) : undefined;
   if (no) return await refuseWithoutSandbox(job, no, principal);
   const result = await end;
   return result && resultFor(principal, result);
+}
+
+/** A job is looked up only if it has not ended by then. */
+const approvalLookMs = 1_000;
+
+/** No decision comes within a call: one whose job waits for an approval is answered as one that takes longer. */
+function endWhenAsked(job: EnqueuedJob, wait: BoundedWait, { berth }: Pick<Parts, "berth">): void {
+  const asked = new AbortController();
+  wait.endWith(asked.signal);
+  const timer = setInterval(async () => {
+    const why = await berth.why(job.id).catch(() => undefined);
+    if (why?.codes.includes("needs-approval")) asked.abort();
+    if (why && why.state !== "waiting" && why.state !== "scheduled") clearInterval(timer);
+  }, approvalLookMs);
+  wait.signal.addEventListener("abort", () => clearInterval(timer), { once: true });
 }
 
 /** Undefined: the job started or ended, or the wait is over. */
