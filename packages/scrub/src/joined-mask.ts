@@ -1,9 +1,11 @@
+import { shortestSecretBytes } from "./forms.ts";
 import type { Matcher } from "./matcher.ts";
 import { maskSpans } from "./spans.ts";
 
 /**
  * Masks a value that begins in one of several streams and ends in another, in the text that they make together in the order in which
- * their bytes leave. Each stream was masked alone before. It holds nothing back: of such a value the part is masked that leaves last.
+ * their bytes leave. Each stream was masked alone before. It holds nothing back: of such a value the bytes behind the change are
+ * masked, at the latest from its eighth byte on.
  *
  * Bytes are read only around a change of stream. While one stream goes on, its last bytes are kept for the next change.
  */
@@ -30,7 +32,7 @@ export class JoinedMask {
     if (matcher !== this.#matcher) this.#replace(matcher);
     if (matcher === undefined || bytes.length === 0) return 0;
     if (stream !== this.#stream) this.#change(matcher, stream);
-    const { spans, state, read } = matcher.readOn(bytes, this.#state, this.#runBytes);
+    const { spans, state, read } = matcher.readOn(bytes, this.#state, this.#runBytes, shortestSecretBytes);
     this.#state = state;
     this.#runBytes += bytes.length;
     this.#keep(matcher, bytes, bytes.length - read);

@@ -134,9 +134,10 @@ export class Matcher {
 
   /**
    * Reads bytes only as long as a pattern is under way that began before the run of bytes that these continue: `before` is the state,
-   * and so many bytes of the run have been read. Finds those patterns alone.
+   * and so many bytes of the run have been read. Finds those patterns alone, and their beginnings of `leastBytes` or more: the rest may
+   * come in other bytes.
    */
-  readOn(bytes: Uint8Array, before: number, runBytes: number): ReadOn {
+  readOn(bytes: Uint8Array, before: number, runBytes: number, leastBytes: number): ReadOn {
     const { depth, matched } = this.#automaton;
     const spans: Span[] = [];
     let state = before;
@@ -145,6 +146,8 @@ export class Matcher {
       state = this.#automaton.step(state, bytes[at++] as number);
       const found = matched[state] as number;
       if (found > runBytes + at) addSpan(spans, at - found, at);
+      const length = depth[state] as number;
+      if (length >= leastBytes && length > runBytes + at) addSpan(spans, at - length, at);
     }
     return { spans, state, read: at };
   }

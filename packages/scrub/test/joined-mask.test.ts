@@ -82,11 +82,14 @@ test("a value is in no text of both streams, however it is cut over them, over p
         if (before.includes(form)) crossing++;
         expect(after.includes(form)).toBe(false);
       }
-      // Only bytes of such a value are changed.
+      // Only bytes of such a value, or of eight or more of its beginning, are changed.
       const may = new Uint8Array(before.length);
       for (const form of forms)
-        for (let at = before.indexOf(form); at >= 0; at = before.indexOf(form, at + 1))
-          may.fill(1, at, at + form.length);
+        for (let at = 0; at < before.length; at++) {
+          let same = 0;
+          while (same < form.length && form[same] === before[at + same]) same++;
+          if (same >= 8) may.fill(1, at, at + same);
+        }
       for (let at = 0; at < before.length; at++)
         if (after[at] !== before[at]) expect([after[at], may[at]]).toEqual([0x2a, 1]);
     }),
@@ -105,4 +108,19 @@ test("a value that becomes known in the middle of a text is masked where the str
   const rest = Buffer.from("89abcdef y");
   expect(joined.mask("stderr", rest)).toBe(1);
   expect(rest.toString()).toBe("******** y");
+});
+
+test("a value that comes byte by byte behind a change of stream shows seven of its bytes at most", () => {
+  const value = Buffer.from("0123456789abcdef");
+  const { matcher } = new Scrubber([value]);
+  for (let cut = 1; cut < value.length; cut++) {
+    const joined = new JoinedMask(() => matcher);
+    const first = Buffer.from(value.subarray(0, cut));
+    joined.mask("stdout", first);
+    const rest = Array.from(value.subarray(cut), (byte) => Buffer.from([byte]));
+    for (const byte of rest) joined.mask("stderr", byte);
+    const text = Buffer.concat(rest).toString();
+    expect(text, `cut at ${cut}`).toMatch(/^[^*]{0,6}\*+$/);
+    expect(text.replaceAll("*", "").length + cut).toBeLessThanOrEqual(Math.max(cut, 7));
+  }
 });

@@ -27,6 +27,10 @@ export class KnownValues {
     return [...this.#bytesOf.keys()];
   }
 
+  has(value: string): boolean {
+    return this.#bytesOf.has(value);
+  }
+
   /** What `use` would do at once otherwise. */
   *measure(values: readonly string[]): Work<void> {
     this.#measured.clear();

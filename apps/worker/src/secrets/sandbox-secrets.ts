@@ -85,7 +85,9 @@ export class SandboxSecrets {
     // Also stored values that a job's own secret of the same name hides: other jobs have brought them into the sandbox.
     const held = [...(isShared ? [] : Object.values(stored)), ...Object.values(variables)].flatMap(withLines);
     const seen = Object.values(stored).flatMap(withLines);
-    await this.#tenants.inSlices(this.#known.measure([...seen, ...held]));
+    const fresh = [...seen, ...held].filter((value) => !this.#known.has(value));
+    // Jobs whose secrets are known do not wait behind tables that are built for others.
+    if (fresh.length > 0) await this.#tenants.inSlices(this.#known.measure(fresh));
     const used = this.#known.use(held, seen);
     if (!used) {
       const [name = ""] = Object.keys(own);

@@ -87,8 +87,9 @@ export class TenantSecrets {
   }
 
   /** The secrets of the job itself. */
-  own({ tenant, secrets = {} }: Pick<Job, "tenant" | "secrets">): Promise<Values> {
-    return this.inSlices(this.#opened("job", tenant, Object.entries(secrets)));
+  async own({ tenant, secrets = {} }: Pick<Job, "tenant" | "secrets">): Promise<Values> {
+    const sealed = Object.entries(secrets);
+    return sealed.length === 0 ? {} : await this.inSlices(this.#opened("job", tenant, sealed));
   }
 
   async #load(tenant: TenantId): Promise<Values> {
