@@ -62,11 +62,12 @@ export class BeginAtTake {
 
   async begin(fetched: FetchedJob): Promise<void> {
     const { runs, read, cancel } = this.#options;
-    const turnOver = this.#turn();
     const job = await read(fetched).catch((error: unknown) => {
-      turnOver?.();
+      this.#turn()?.();
       throw error;
     });
+    // The turn is kept until here: a cancellation that comes while a staged request is read must not be missed.
+    const turnOver = this.#turn();
     if (job) await runs.beginTaken({ fetched, job, turnOver, isBegun: true });
     else turnOver?.();
     if (this.#cancelled.delete(fetched.id)) cancel(fetched.id);

@@ -162,6 +162,21 @@ describe("job that comes to an idle open sandbox", () => {
     expect(rig.started).toEqual(["first"]);
   });
 
+  test("a job that began when it was taken and is cancelled while its staged request is read never runs", async () => {
+    const held = await open();
+    rig.weather.slowMs = 100;
+    rig.weather.next("load a", "slow");
+    rig.add("a", {}, { staged: "there" });
+    while (rig.said("a").length === 0) await rig.time.step();
+    // The answer that took it has come, and its request has not.
+    await rig.time.pass(50);
+    rig.redis.events.requestCancellation("a");
+    expect(rig.redis.events.cancel({ key: "ash", jobId: "a", attempt: 1 })).toBe("begun");
+    held.tenancy.cancel("a");
+    expect(await ended("a")).toEqual(["cancelled"]);
+    expect(rig.started).toEqual(["first"]);
+  });
+
   test("a job is not begun in the step that takes it while the worker has no turn for it", async () => {
     const held = await open();
     const turns = [held.turns.takeNow(), held.turns.takeNow()];
