@@ -73,6 +73,23 @@ describe("approval", () => {
     expect(await commands.exists(redisKeys.approval(acme, "done"))).toBe(0);
   });
 
+  test("an approval that is asked for again while the list is read stays in the list", async ({ redis }) => {
+    const approvals = new Approvals(redis.connect());
+    await approvals.ask(asked("j", "one"), minute);
+    const reading = redis.connect();
+    const hmget = reading.hmget.bind(reading) as (...args: string[]) => Promise<(string | null)[]>;
+    Object.assign(reading, {
+      hmget: async (...args: string[]) => {
+        await approvals.decide(acme, "j", approve("one"));
+        const record = await hmget(...args);
+        await approvals.ask(asked("j", "two"), minute);
+        return record;
+      },
+    });
+    await new Approvals(reading).list({ limit: 10 });
+    expect(await approvals.list({ limit: 10 })).toMatchObject([{ jobId: "j", digest: "two" }]);
+  });
+
   test("many approvals of one tenant hide none of another's, also in the sandbox that all tenants share", async ({
     redis,
   }) => {

@@ -164,13 +164,13 @@ export class Approvals {
   async #of(owner: string, limit: number, tenant: TenantId | undefined): Promise<Approval[]> {
     const found: Approval[] = [];
     const counts = new Map<string, number>();
-    const gone: string[] = [];
+    let isAnyGone = false;
     for (let from = 0; ; from += pageSize) {
       const ids = await this.#redis.zrange(redisKeys.approvalsOf(owner), from, String(from + pageSize - 1));
       if (ids.length === 0 && from === 0) await this.#forgetOwner(owner);
       const page = await Promise.all(ids.map((jobId) => this.#read(owner, jobId)));
-      for (const [index, approval] of page.entries()) {
-        if (!approval) gone.push(ids[index] as string);
+      for (const approval of page) {
+        isAnyGone ||= approval === undefined;
         if (!approval || (tenant !== undefined && approval.tenant !== tenant)) continue;
         const count = (counts.get(approval.tenant) ?? 0) + 1;
         counts.set(approval.tenant, count);
@@ -180,7 +180,9 @@ export class Approvals {
       const isFull = found.length >= limit && (tenant !== undefined || counts.has(owner));
       if (ids.length < pageSize || isFull) break;
     }
-    if (gone.length > 0) await this.#redis.zrem(redisKeys.approvalsOf(owner), ...gone);
+    // Only those whose records have expired: a job that was decided about meanwhile may wait again by now.
+    if (isAnyGone)
+      await this.#redis.zremrangebyscore(redisKeys.approvalsOf(owner), "-inf", Date.now() - keptMs);
     return found;
   }
 
