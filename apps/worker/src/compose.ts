@@ -242,6 +242,7 @@ export async function composeWorker(
       url: config.approvalWebhook,
       onFailed: (detail) => log.warn({ event: "approval.webhook-failed", detail }),
     }),
+    onFull: () => void registry.beat(),
     onVanished: (job) => log.error({ event: "job.vanished", ...job }),
     report: (event) => {
       if (event.event === "sandbox.opened") link = event.link;

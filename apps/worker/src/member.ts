@@ -32,6 +32,8 @@ export interface MemberParts extends TenancyParts {
   readonly resting: Resting;
   readonly waits: MarkerWaits;
   readonly enqueue: (job: Job) => Promise<unknown>;
+  /** No slot is free any more: others count on this worker's by its last heartbeat. */
+  readonly onFull: () => void;
   /** A job that was in no queue and with no worker has ended as lost. */
   readonly onVanished: (job: VanishedJob) => void;
 }
@@ -43,8 +45,8 @@ interface Held extends HeldTenancy {
 
 /** Between two looks at how many offers wait. */
 const pressureLookMs = 250;
-/** How long an answer about the other workers counts. */
-const othersLookMs = 1_000;
+/** How long an answer about all workers counts. */
+const workersLookMs = 1_000;
 /** Jobs of one sandbox that are held ready with their data, up to 256 KiB each. */
 const parkedMost = 128;
 /** For so long the worker takes no offers of a tenant that holds as many sandboxes as it may. */
@@ -73,7 +75,7 @@ export class FleetMember {
   readonly #full = new LRUCache<TenantId, true>({ max: tenantsRemembered, ttl: tenantFullMs });
   readonly #stopping = new AbortController();
   readonly #loops: Promise<void>[] = [];
-  #others: { readonly atMs: number; readonly known: readonly WorkerRecord[] } | undefined;
+  #workers: { readonly atMs: number; readonly known: readonly WorkerRecord[] } | undefined;
   #slotFreed = Promise.withResolvers<void>();
 
   constructor(parts: MemberParts) {
@@ -92,6 +94,7 @@ export class FleetMember {
       ...{ redis: parts.redis, instance: parts.instance, clock: parts.clock },
       ...{ offers: parts.offers, leases: parts.leases },
       ...{ targets: this.#targets, held: this.#tenancies, freeSlots: () => this.#freeSlots },
+      freeElsewhere: (target) => this.#freeElsewhere(target),
       quantumMs: parts.config.quantumMs,
     });
   }
@@ -216,11 +219,21 @@ export class FleetMember {
   }
 
   /** Whether no other worker can run this target's jobs. Without an engine this worker takes only such jobs, to refuse them. */
-  async #isAlone({ pool, home }: OfferTarget): Promise<boolean> {
+  async #isAlone(target: OfferTarget): Promise<boolean> {
+    return (await this.#workersFor(target)).length === 0;
+  }
+
+  async #freeElsewhere(target: OfferTarget): Promise<number> {
+    const others = (await this.#workersFor(target)).filter(({ id }) => id !== this.#parts.config.workerId);
+    return others.reduce((sum, { slots, held }) => sum + Math.max(0, slots - held), 0);
+  }
+
+  /** Those that can take its offers, as their last heartbeats show. */
+  async #workersFor({ pool, home }: OfferTarget): Promise<WorkerRecord[]> {
     const { clock, redis } = this.#parts;
-    if (this.#others === undefined || clock.now() - this.#others.atMs >= othersLookMs)
-      this.#others = { atMs: clock.now(), known: await new FleetView(redis).workers() };
-    return !this.#others.known.some(
+    if (this.#workers === undefined || clock.now() - this.#workers.atMs >= workersLookMs)
+      this.#workers = { atMs: clock.now(), known: await new FleetView(redis).workers() };
+    return this.#workers.known.filter(
       ({ health, pools, host }) =>
         health === "ok" && pools.includes(pool) && (home === undefined || host === home),
     );
@@ -321,11 +334,16 @@ export class FleetMember {
   }
 
   async #watchPressure(): Promise<void> {
-    const { clock } = this.#parts;
+    const { clock, onFull } = this.#parts;
     const { signal } = this.#stopping;
+    let wasFull = false;
     while (!signal.aborted) {
       await clock.sleep(pressureLookMs, signal).catch(() => {});
-      if (!signal.aborted) await this.#room.look().catch(() => {});
+      if (signal.aborted) return;
+      const isFull = !this.#hasRoom;
+      if (isFull && !wasFull) onFull();
+      wasFull = isFull;
+      await this.#room.look().catch(() => {});
     }
   }
 }

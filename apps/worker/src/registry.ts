@@ -20,16 +20,19 @@ export class Registry {
   }
 
   async start(): Promise<void> {
-    this.#timer = setInterval(() => void this.#beat(), heartbeatMs);
-    await this.#beat();
+    this.#timer = setInterval(() => void this.beat(), heartbeatMs);
+    await this.beat();
   }
 
   async stop(): Promise<void> {
     clearInterval(this.#timer);
+    this.#timer = undefined;
     await this.#options.ids.leave(this.#options.self).catch(() => {});
   }
 
-  async #beat(): Promise<void> {
+  /** Now, and not only with the next regular one. Does not throw. */
+  async beat(): Promise<void> {
+    if (this.#timer === undefined) return;
     const { ids, self, keptMs, describe, onReplaced } = this.#options;
     try {
       const claimed = await ids.claim(self, { keptMs, seen: true, status: describe() });

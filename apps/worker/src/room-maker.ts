@@ -7,6 +7,8 @@ import type { Clock, Tenancy } from "@berth/tenancy";
 const soonMs = 5_000;
 /** If no offer uses a freed slot for so long, it no longer counts as reserved for its target. */
 const unusedMs = 1_000;
+/** A worker with free slots takes an offer within this time, also on a busy machine. */
+const spareMs = 5_000;
 
 /** The part of a tenancy that the room maker needs. */
 export type Yieldable = Pick<Tenancy, "key" | "yielding" | "idleSinceMs" | "yield">;
@@ -24,6 +26,8 @@ export interface RoomMakerOptions {
   readonly targets: readonly OfferTarget[];
   readonly held: ReadonlyMap<SandboxKey, HeldTenancy>;
   readonly freeSlots: () => number;
+  /** Slots that other workers have free for the target's offers, by their last heartbeats. */
+  readonly freeElsewhere: (target: OfferTarget) => Promise<number>;
   readonly quantumMs: number;
   readonly clock: Clock;
 }
@@ -42,16 +46,24 @@ interface Asked {
   overMs?: number;
 }
 
+/** When offers of a target were seen to wait: first, and last. */
+interface Waiting {
+  readonly sinceMs: number;
+  readonly seenMs: number;
+}
+
 /**
- * Makes room when offers wait and no slot is free: in the whole fleet as many sandboxes yield as offers wait. The longest idle yield
- * first. Busy ones past their quantum yield only if the offers still wait at the next look, since another worker may have an idle one.
- * Each time, the tenant that then holds the most sandboxes in the fleet gives one up.
+ * Makes room when offers wait and no slot is free: in the whole fleet as many sandboxes yield as offers wait. None yields for an offer
+ * that another worker has a free slot for, unless that worker leaves it waiting for long. The longest idle yield first. Busy ones past
+ * their quantum yield only if the offers still wait at the next look, since another worker may have an idle one. Each time, the tenant
+ * that then holds the most sandboxes in the fleet gives one up.
  */
 export class RoomMaker {
   readonly #options: RoomMakerOptions;
   #asked: Asked[] = [];
   /** By target: whether offers waited at the last look. */
   readonly #waited = new Map<OfferTarget, boolean>();
+  readonly #waiting = new Map<OfferTarget, Waiting>();
 
   constructor(options: RoomMakerOptions) {
     this.#options = options;
@@ -81,8 +93,9 @@ export class RoomMaker {
     const ours = this.#asked.filter((one) => one.target === target);
     const lately = ours.filter(({ atMs, overMs }) => overMs !== undefined || clock.now() - atMs < soonMs);
     const { idle, busy } = await this.#candidates();
+    const spare = await this.#spareFor(target, waiting, idle.length + busy.length);
     const now = await makeRoomFor(redis, instance, target, {
-      ...{ waiting, lately: lately.length, all: ours.length },
+      ...{ waiting: Math.max(0, waiting - spare), lately: lately.length, all: ours.length },
       ...{ idle: idle.length, busy: busy.map(({ count }) => count) },
       busyGo: this.#waited.get(target) === true,
     });
@@ -91,6 +104,17 @@ export class RoomMaker {
       tenancy.yield();
       this.#asked.push({ tenancy, target, atMs: clock.now() });
     }
+  }
+
+  /** How many of the offers another worker is about to take. */
+  async #spareFor(target: OfferTarget, waiting: number, candidates: number): Promise<number> {
+    if (waiting === 0 || candidates === 0) return 0;
+    const nowMs = this.#options.clock.now();
+    const before = this.#waiting.get(target);
+    const isSame = before !== undefined && nowMs - before.seenMs < spareMs;
+    const sinceMs = isSame ? before.sinceMs : nowMs;
+    this.#waiting.set(target, { sinceMs, seenMs: nowMs });
+    return nowMs - sinceMs < spareMs ? await this.#options.freeElsewhere(target) : 0;
   }
 
   /** Sandboxes that could yield, in the order in which they should. */

@@ -16,13 +16,17 @@ class FullWorker {
   readonly #leases: Leases;
   readonly #id: string;
   readonly maker: RoomMaker;
+  /** Of another worker's slots. */
+  freeElsewhere = 0;
+  laterMs = 0;
 
   constructor(redis: Redis, id: string) {
     this.#id = id;
     this.#leases = new Leases(redis);
     this.maker = new RoomMaker({
       ...{ redis, instance: id, offers: new Offers(redis), leases: this.#leases, targets: [target] },
-      ...{ held: this.#held, freeSlots: () => 0, quantumMs: 0, clock: systemClock },
+      ...{ held: this.#held, freeSlots: () => 0, freeElsewhere: async () => this.freeElsewhere },
+      ...{ quantumMs: 0, clock: { ...systemClock, now: () => systemClock.now() + this.laterMs } },
     });
   }
 
@@ -104,6 +108,24 @@ test("a worker with small tenants alone leaves it to another to make room", asyn
   for (let look = 0; look < 3; look++) for (const { maker } of [first, second]) await maker.look();
   expect(first.yielded).toEqual([]);
   expect(second.yielded).toEqual(["flood.s-0", "flood.s-1"]);
+});
+
+test("no sandbox yields for an offer that another worker has a free slot for, until that worker has left it waiting for long", async ({
+  redis,
+}) => {
+  const commands = redis.connect();
+  const worker = new FullWorker(commands, "worker-1");
+  worker.freeElsewhere = 2;
+  await worker.hold("idle-1", "idle-2", "idle-3", "busy");
+  await offer(commands, 3);
+  for (let look = 0; look < 3; look++) await worker.maker.look();
+  expect(worker.yielded).toEqual(["idle-1"]);
+  worker.laterMs = 4_000;
+  await worker.maker.look();
+  expect(worker.yielded).toEqual(["idle-1"]);
+  worker.laterMs = 6_000;
+  await worker.maker.look();
+  expect(worker.yielded).toEqual(["idle-1", "idle-2", "idle-3"]);
 });
 
 test("what a dead worker held does not count", async ({ redis }) => {
