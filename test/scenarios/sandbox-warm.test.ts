@@ -1,4 +1,7 @@
-import { Fault, workerId } from "@berth/protocol";
+import { execFileSync } from "node:child_process";
+import { constants, type FileHandle, open, readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { Fault, sandboxProfile, workerId } from "@berth/protocol";
 import type { Sandbox } from "@berth/sandbox";
 import Docker from "dockerode";
 import { describe, expect } from "vitest";
@@ -203,4 +206,45 @@ describe("container of the warm pool", () => {
     await warm.ready(driver);
     expect((await host.sandbox({ epoch: 1 }, driver)).origin.how).toBe("warm");
   });
+
+  test("a container of the warm pool that is adopted while a pool looks for leftovers is not removed", async ({
+    host,
+    warm,
+  }) => {
+    const first = await warm.driver();
+    const sandbox = await host.sandbox({ epoch: 1 }, first);
+    expect(sandbox.origin.how).toBe("warm");
+    await sandbox.park();
+    await first.stopWarming();
+    // The next life's pool reads every note. This one keeps it waiting between two of its looks.
+    const root = join(host.workspacesRoot, ".parked");
+    const gate = join(root, (await readdir(root))[0] ?? "", `${"0".repeat(32)}.held.gate`);
+    execFileSync("mkfifo", [gate]);
+    const next = host.driver({
+      worker: workerId.parse("worker-1"),
+      warm: { sizes: { count: 1, most: 1 }, profile: () => sandboxProfile.parse({}), onState: () => {} },
+    });
+    next.startWarming();
+    const writer = await readerOf(gate);
+    const adopted = await host.sandbox({ epoch: 2 }, host.driver({ worker: workerId.parse("worker-2") }));
+    expect(adopted.origin.how).toBe("adopted");
+    await rm(gate);
+    await writer.close();
+    await warm.ready(next);
+    await next.stopWarming();
+    expect(shown(await adopted.exec({ command: "echo alive" })).stdout).toBe("alive\n");
+    expect(adopted.origin.restarts).toBe(0);
+  });
 });
+
+/** Opens a named pipe for writing as soon as something reads it. */
+async function readerOf(path: string): Promise<FileHandle> {
+  let opened: FileHandle | undefined;
+  const isRead = async () => {
+    opened = await open(path, constants.O_WRONLY | constants.O_NONBLOCK).catch(() => undefined);
+    return opened !== undefined;
+  };
+  await expect.poll(isRead).toBe(true);
+  if (!opened) throw new Error("nothing reads it");
+  return opened;
+}

@@ -282,7 +282,7 @@ export async function composeWorker(
   await control.start();
   await profiles.start();
   await announceScope(config, redis, log);
-  await adoptOwnContainers(driver, member, config.workerId, log);
+  await adoptOwnContainers({ driver, member, worker: config.workerId, log });
   await registry.start();
   member.start();
   scheduler.start();

@@ -101,6 +101,8 @@ export interface SandboxRecord {
   readonly worker: string;
   readonly epoch: number;
   readonly state: string;
+  /** It waits for its sandbox's next holder, which may be any worker of the host. */
+  readonly isParked?: boolean;
 }
 
 export interface ParkedSandbox {

@@ -221,17 +221,16 @@ export class DockerDriver implements SandboxDriver {
     );
   }
 
-  /** The labels of an adopted container may name another worker. Its claim names the one that holds it. */
+  /** The labels of a parked or adopted container may name another worker. Its note names the one that parked or holds it. */
   async list(options: CallOptions = {}): Promise<SandboxRecord[]> {
     const found = await this.#containers.list(this.#options.fleet, options);
     if (found.length === 0) return found;
-    const parked = await this.#parked();
-    const claims = new Map((await parked.held()).map((one) => [one.containerId, one]));
+    const notes = new Map((await (await this.#parked()).all()).map((one) => [one.containerId, one]));
     return found.map((record) => {
-      const claim = claims.get(record.id);
-      if (!claim) return record;
-      const { key, worker } = claim;
-      return { ...record, key, worker, epoch: Math.max(record.epoch, claim.epoch) };
+      const note = notes.get(record.id);
+      if (!note) return record;
+      const { key, worker, isParked } = note;
+      return { ...record, key, worker, isParked, epoch: Math.max(record.epoch, note.epoch) };
     });
   }
 

@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type SandboxKey, sandboxKey, type WorkerId, workerId } from "@berth/protocol";
@@ -34,6 +35,15 @@ export interface HeldContainer {
   readonly epoch: number;
   readonly config: string;
 }
+
+/** `worker`: who holds it, or parked it. */
+export interface NotedContainer extends HeldContainer {
+  readonly isParked: boolean;
+}
+
+/** Readings of the directory until two have found every file that they saw, and at most. */
+const wholeReadings = 2;
+const mostReadings = 10;
 
 /**
  * Which containers of this host wait for their sandbox's next holder. Each has one file, whose name is its state:
@@ -132,19 +142,38 @@ export class ParkedContainers {
     return read.filter((one) => one !== undefined).sort((a, b) => a.parkedAtMs - b.parkedAtMs);
   }
 
-  /** Containers that workers of this host claimed or assigned: of one sandbox, or of all. */
-  async held(key?: SandboxKey): Promise<HeldContainer[]> {
-    const names = await this.#names();
-    const wanted =
-      key === undefined ? names : names.filter((name) => name.startsWith(`${nameOf(key)}.held.`));
-    const read = wanted.map(async (name) => {
-      const [, holder] = /^[0-9a-f]+\.held\.(.+)$/.exec(name) ?? [];
-      const worker = workerId.safeParse(holder);
-      if (!worker.success) return undefined;
-      const record = await readRecord(join(this.#directory, name));
-      return record && { ...record, worker: worker.data };
-    });
-    return (await Promise.all(read)).filter((one) => one !== undefined);
+  /** Containers that workers of this host claimed or assigned for that sandbox. */
+  async held(key: SandboxKey): Promise<HeldContainer[]> {
+    const names = (await this.#names()).filter((name) => name.startsWith(`${nameOf(key)}.held.`));
+    const read = await Promise.all(names.map((name) => this.#noted(name)));
+    return read.filter((one) => typeof one === "object");
+  }
+
+  /**
+   * All that are parked or held. Others park and claim meanwhile, and a file that changes its name may be missing from a reading, so
+   * there are several. A container that a caller takes for nobody's is removed while a job runs in it.
+   */
+  async all(): Promise<NotedContainer[]> {
+    const found = new Map<string, NotedContainer>();
+    let whole = 0;
+    for (let readings = 0; whole < wholeReadings && readings < mostReadings; readings++) {
+      const names = await this.#names();
+      const read = await Promise.all(names.map((name) => this.#noted(name)));
+      for (const one of read) if (typeof one === "object") found.set(one.containerId, one);
+      if (!read.includes("gone")) whole++;
+    }
+    return [...found.values()];
+  }
+
+  /** `gone`: the file has another name by now, or was removed. Undefined: it notes no container. */
+  async #noted(name: string): Promise<NotedContainer | "gone" | undefined> {
+    const [, isParked, holder] = /^[0-9a-f]+\.(?:(parked)|held\.(.+))$/.exec(name) ?? [];
+    const worker = workerId.safeParse(holder);
+    if (!isParked && !worker.success) return undefined;
+    const path = join(this.#directory, name);
+    const record = await readRecord(path);
+    if (!record) return existsSync(path) ? undefined : "gone";
+    return { ...record, worker: worker.data ?? record.worker, isParked: isParked !== undefined };
   }
 
   async #names(): Promise<string[]> {

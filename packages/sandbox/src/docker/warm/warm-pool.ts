@@ -259,9 +259,7 @@ export class WarmPool {
     const parked = await this.#options.parked();
     const before = performance.now();
     const found = (await containers.listWarm(fleet, {})).filter(({ scope }) => scope === parked.scope);
-    const assigned = new Set(
-      [...(await parked.held()), ...(await parked.list())].map((one) => one.containerId),
-    );
+    const assigned = new Set((await parked.all()).map(({ containerId }) => containerId));
     for (const [id, atMs] of this.#taken) if (before - atMs > 2 * lookMs) this.#taken.delete(id);
     const waiting = new Set(this.#ready.map(({ id }) => id));
     const isKnown = ({ id }: WarmFacts) => assigned.has(id) || waiting.has(id) || this.#taken.has(id);
