@@ -318,19 +318,28 @@ export class Leases {
     return false;
   }
 
-  /** Whether it has, or may have, work. */
+  /** Whether it has, or may have, work. On a cluster the index may say so a moment later, and an offer would be dropped meanwhile. */
   async isPending(key: SandboxKey): Promise<boolean> {
+    if (await isCluster(this.#redis)) return (await this.#redis.exists(...unfinishedKeys(key))) > 0;
     return (await this.#redis.zscore(redisKeys.pending, key)) !== null;
   }
 
   /** Whether it has work and no holder. A worker asks after it gave the sandbox up or removed its offer. */
   async isUnheld(key: SandboxKey): Promise<boolean> {
-    const [pending, live, paused] = await Promise.all([
-      this.#redis.zscore(redisKeys.pending, key),
-      this.#redis.zscore(redisKeys.leases, key),
+    const [pending, held, paused] = await Promise.all([
+      this.isPending(key),
+      this.#isHeld(key),
       this.#redis.sismember(redisKeys.paused, tenantOf(key)),
     ]);
-    return pending !== null && live === null && paused === 0;
+    return pending && !held && paused === 0;
+  }
+
+  /** On a cluster the index may get a lease after it was given up, and then has it until its deadline. */
+  async #isHeld(key: SandboxKey): Promise<boolean> {
+    const redis = this.#redis;
+    if (!(await isCluster(redis))) return (await redis.zscore(redisKeys.leases, key)) !== null;
+    const [{ worker, deadlineMs }, now] = await Promise.all([readLease(redis, key), redisNow(redis)]);
+    return worker !== undefined && deadlineMs > now;
   }
 
   /** How many sandboxes workers hold, by tenant. */
