@@ -1,7 +1,9 @@
 import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Holding, SharedHomes, SnapshotRecord, SnapshotStore } from "@berth/ledger";
 import {
   Fault,
+  isFault,
   type Job,
   type SandboxKey,
   type SandboxProfile,
@@ -22,6 +24,9 @@ export interface SandboxSnapshotsOptions {
   readonly store: SnapshotStore;
   readonly homes: Pick<SharedHomes, "sendTo">;
 }
+
+/** Between two attempts to record a snapshot: until a failover is over, or the lease. */
+const againMs = 250;
 
 /** A job about the workspace of a sandbox whose container is gone. */
 export interface WorkspaceJob {
@@ -113,13 +118,20 @@ export class SandboxSnapshots {
     const before = await store.put(key, wanted, holding, { replace, onlyLook: true });
     if (before !== wanted) return madeOf(before);
     const taken = await trees.take(owner, id, { entries, bytes }, { signal });
-    try {
-      check();
-      const made = { ...wanted, size: taken.bytes, count: taken.entries, method: taken.method };
-      return madeOf(await store.put(key, made, holding, { replace }));
-    } catch (error) {
-      await trees.remove(id, owner.profile, {}).catch(() => {});
-      throw error;
+    const made = { ...wanted, size: taken.bytes, count: taken.entries, method: taken.method };
+    for (let mayBeThere = false; ; mayBeThere = true) {
+      try {
+        check();
+        signal.throwIfAborted();
+        return madeOf(await store.put(key, made, holding, { replace }));
+      } catch (error) {
+        if (!mayBeMade(error)) {
+          // A record would be left without files. Files without a record the reaper removes.
+          if (!mayBeThere) await trees.remove(id, owner.profile, {}).catch(() => {});
+          throw error;
+        }
+      }
+      await sleep(againMs, undefined, { signal }).catch(() => {});
     }
   }
 
@@ -146,6 +158,11 @@ export class SandboxSnapshots {
       return await homes.sendTo({ key, epoch: holding.epoch }, `snapshot.${name}`, found.host);
     return found;
   }
+}
+
+/** Redis may have recorded it, and only the answer is missing. */
+function mayBeMade(error: unknown): boolean {
+  return isFault(error, "redis-unreachable") || isFault(error, "redis-unreplicated");
 }
 
 function madeOf({ name, size, count, method, expiresAtMs }: SnapshotRecord): ValueOf<"snapshot"> {
