@@ -33,8 +33,10 @@ const clockSkewMs = 1_000;
 export interface EndOptions {
   /** The outcome that decides whether it runs again, if the tenant sees another one. */
   readonly endedAs?: Outcome | undefined;
+  /** Its cancellation came after the attempt had ended. A canceller looks for a next attempt only once, perhaps before it is there. */
+  readonly isCancelled?: boolean;
   /** Called just before the job's final end is published. Returns the job that is to begin in the same step. */
-  readonly successor?: () => Successor | undefined;
+  readonly successor?: (() => Successor | undefined) | undefined;
 }
 
 export interface Successor {
@@ -73,6 +75,10 @@ export class Endings {
     const { endedAs = result.outcome } = options;
     const atMs = Math.round(ports.clock.wall());
     const dueAtMs = retryAtMs(job, endedAs, atMs);
+    if (dueAtMs !== undefined && options.isCancelled) {
+      const outcome = { kind: "cancelled", reason: "by request, before it ran again" } as const;
+      return this.end(jobId, job, { ...result, outcome }, { successor: options.successor });
+    }
     if (dueAtMs !== undefined) {
       await this.#runAgain(jobId, job, {
         ...{ attempt: job.attempt, outcome: endedAs, atMs, dueAtMs },

@@ -1,17 +1,10 @@
-import {
-  assertNever,
-  type Fault,
-  isHostFault,
-  type JobResult,
-  type Outcome,
-  type SandboxKey,
-} from "@berth/protocol";
+import { assertNever, type Fault, isHostFault, type JobResult, type SandboxKey } from "@berth/protocol";
 import { attempt, isTooLate } from "./attempt.ts";
 import { type Admitted, attemptRecord, stamped } from "./attempt-record.ts";
 import type { Authority } from "./authority.ts";
 import { bareResult } from "./bare-result.ts";
 import type { Beginnings } from "./beginnings.ts";
-import type { Endings, Successor } from "./endings.ts";
+import type { Endings, EndOptions, Successor } from "./endings.ts";
 import type { Line } from "./line.ts";
 import { Run, type StopReason } from "./run.ts";
 import type { Sessions } from "./sessions.ts";
@@ -160,7 +153,10 @@ export class Runs {
     const attempted = await attempt({ ports, authority, before, beginnings, onTrouble }, admitted, run);
     switch (attempted.next) {
       case "end":
-        return await this.finish(admitted, attempted.result, attempted.endedAs);
+        return await this.finish(admitted, attempted.result, {
+          endedAs: attempted.endedAs,
+          isCancelled: run.stopped === "cancelled",
+        });
       case "ended-before":
         return await this.#endedBefore(admitted.fetched);
       case "look-again":
@@ -212,14 +208,18 @@ export class Runs {
   }
 
   /** Publishes how an attempt ended. */
-  async finish(admitted: Admitted, bare: JobResult, endedAs?: Outcome): Promise<void> {
+  async finish(
+    admitted: Admitted,
+    bare: JobResult,
+    { endedAs, isCancelled = false }: Pick<EndOptions, "endedAs" | "isCancelled"> = {},
+  ): Promise<void> {
     const { ports, endings, line, key, epoch } = this.#options;
     const { clock, report } = ports;
     const { fetched, job } = admitted;
     const result = stamped(admitted, bare, clock);
     const endedMs = clock.now();
     const { retriedInMs: inMs, hasLeft } = await endings.end(fetched.id, job, result, {
-      endedAs,
+      ...{ endedAs, isCancelled },
       successor: () => this.#successorOf(admitted),
     });
     if (hasLeft) line.left(fetched.queuedId);

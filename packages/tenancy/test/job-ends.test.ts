@@ -54,6 +54,20 @@ describe("ends of jobs", () => {
     expect(rig.started).toEqual(["a", "c"]);
   });
 
+  test("a job that is cancelled while its failed attempt is published does not wait for another attempt", async () => {
+    const retry = { attempts: 2, backoffMs: 60_000, jitter: 0 };
+    rig.add("a", { retry }, { commands: [{ runMs: 100, code: 1, chunks: ["last words"] }] });
+    rig.weather.slowMs = 200;
+    rig.weather.next("output a", "slow");
+    const held = rig.hold("worker-1");
+    while (!rig.trace.counts.has("slow")) await rig.time.step();
+    // Its command has ended, and what it wrote is on its way.
+    await rig.time.pass(150);
+    held.tenancy.cancel("a");
+    await rig.time.pass(2_000);
+    expect(rig.said("a")).toEqual(["started", "output", "cancelled"]);
+  });
+
   test("a job ends as refused when its sandbox cannot be started and waiting would not help", async () => {
     rig.weather.fault = new Fault("image-missing", { image: "none", detail: "" });
     rig.add("a");
