@@ -26,6 +26,8 @@ const indexesPerLook = 2_000;
 const uploadGoneMs = 30_000;
 /** After this long the sender cannot resume, since Redis forgets its jobs. The batch ends with the orders it has. */
 const uploadLeftMs = 24 * 3_600_000;
+/** On a cluster the indexes may get a job a moment after it was accepted. A record is kept for a day. */
+const indexedMs = 60_000;
 const retryMs = 1_000;
 const cancelledAtOnce = 32;
 
@@ -136,7 +138,8 @@ export class BatchTracker {
   }
 
   /** Looks up jobs whose end is overdue: their records hold it, or they are lost. */
-  async #findMissed({ id }: StoredBatch, total: number): Promise<void> {
+  async #findMissed(batch: StoredBatch, total: number): Promise<void> {
+    const { id } = batch;
     const { batches, berth } = this.#parts;
     const from = await batches.firstNotEnded(id);
     if (from >= total) return batches.noteUploaded(id, total);
@@ -144,13 +147,14 @@ export class BatchTracker {
     if (open.length === 0) return;
     const unfinished = await berth.jobs.areUnfinished(open.map((index) => batchJobId(id, index)));
     for (const [at, index] of open.entries()) {
-      if (!unfinished[at]) await this.#noteMissed(id, index);
+      if (!unfinished[at]) await this.#noteMissed(batch, index);
     }
   }
 
-  async #noteMissed(id: string, index: number): Promise<void> {
+  async #noteMissed({ id, uploadAtMs }: StoredBatch, index: number): Promise<void> {
     const { batches, berth } = this.#parts;
     const job = await berth.jobs.find(batchJobId(id, index));
+    if (!job && Date.now() - uploadAtMs < indexedMs) return;
     if (!job) return batches.noteRefused(id, index, "the job's record has expired");
     if (job.result) await this.#noteEnd(id, index, job.sandbox, job.result);
   }
