@@ -9,6 +9,8 @@ const soonMs = 5_000;
 const unusedMs = 1_000;
 /** A worker with free slots takes an offer within this time, also on a busy machine. */
 const spareMs = 5_000;
+/** Of more offers, one that is not needed makes little difference. */
+const checkedMost = 8;
 
 /** The part of a tenancy that the room maker needs. */
 export type Yieldable = Pick<Tenancy, "key" | "yielding" | "idleSinceMs" | "yield">;
@@ -21,8 +23,8 @@ export interface HeldTenancy {
 export interface RoomMakerOptions {
   readonly redis: Redis;
   readonly instance: string;
-  readonly offers: Pick<Offers, "waiting">;
-  readonly leases: Pick<Leases, "heldCounts">;
+  readonly offers: Pick<Offers, "waiting" | "next" | "withdraw" | "add">;
+  readonly leases: Pick<Leases, "heldCounts" | "isUnheld">;
   readonly targets: readonly OfferTarget[];
   readonly held: ReadonlyMap<SandboxKey, HeldTenancy>;
   readonly freeSlots: () => number;
@@ -75,7 +77,7 @@ export class RoomMaker {
     for (const target of targets) {
       const asked = this.#asked.some((one) => one.target === target);
       if (freeSlots() > 0 && !asked) continue;
-      const waiting = await offers.waiting([target]);
+      const waiting = await this.#needed(target, await offers.waiting([target]));
       if (waiting > 0 || asked) await this.#ask(target, waiting);
       this.#waited.set(target, waiting > 0);
     }
@@ -104,6 +106,24 @@ export class RoomMaker {
       tenancy.yield();
       this.#asked.push({ tenancy, target, atMs: clock.now() });
     }
+  }
+
+  /**
+   * How many of the offers are for sandboxes that wait. A producer or a sweep may add one when the sandbox has a holder already, and
+   * while no slot is free nobody takes it. Those are removed.
+   */
+  async #needed(target: OfferTarget, waiting: number): Promise<number> {
+    const { offers, leases, freeSlots } = this.#options;
+    if (waiting === 0 || waiting > checkedMost || freeSlots() > 0) return waiting;
+    let needless = 0;
+    for (const key of await offers.next(target, waiting)) {
+      if (await leases.isUnheld(key)) continue;
+      await offers.withdraw(key, target);
+      // It may have been given up in between, and found this offer in place.
+      if (await leases.isUnheld(key)) await offers.add(key, target);
+      else needless++;
+    }
+    return waiting - needless;
   }
 
   /** How many of the offers another worker is about to take. */

@@ -1,5 +1,5 @@
-import { Leases, Offers, type OfferTarget } from "@berth/ledger";
-import { type SandboxKey, sandboxKey, tenantId, workerId } from "@berth/protocol";
+import { Leases, Offers, type OfferTarget, submitJob } from "@berth/ledger";
+import { job, type SandboxKey, sandboxKey, tenantId, workerId } from "@berth/protocol";
 import type { Redis } from "@berth/redis";
 import { expect } from "vitest";
 import { test } from "../../../test/support/redis.ts";
@@ -54,8 +54,14 @@ class FullWorker {
 }
 
 async function offer(redis: Redis, count: number): Promise<void> {
-  const offers = new Offers(redis);
-  for (let index = 0; index < count; index++) await offers.add(sandboxKey.parse(`waits-${index}`), target);
+  for (let index = 0; index < count; index++) await offerWithJob(redis, `waits-${index}`);
+}
+
+async function offerWithJob(redis: Redis, tenant: string): Promise<void> {
+  const key = sandboxKey.parse(tenant);
+  const request = { kind: "exec", command: "true" };
+  await submitJob(redis, key, job.parse({ version: 1, id: `job-of-${tenant}`, tenant, request }));
+  await new Offers(redis).add(key, target);
 }
 
 test("exactly as many sandboxes yield as offers wait, the idle first, then those of the tenant that holds the most", async ({
@@ -126,6 +132,22 @@ test("no sandbox yields for an offer that another worker has a free slot for, un
   worker.laterMs = 6_000;
   await worker.maker.look();
   expect(worker.yielded).toEqual(["idle-1", "idle-2", "idle-3"]);
+});
+
+test("no sandbox yields for the offer of a sandbox that has a holder already, and the offer is removed", async ({
+  redis,
+}) => {
+  const commands = redis.connect();
+  const [worker, other] = [new FullWorker(commands, "worker-1"), new FullWorker(commands, "worker-2")];
+  await worker.hold("idle-1", "idle-2");
+  await offerWithJob(commands, "taken");
+  await other.hold("taken");
+  await worker.maker.look();
+  expect(worker.yielded).toEqual([]);
+  expect(await new Offers(commands).waiting([target])).toBe(0);
+  await offerWithJob(commands, "waits");
+  await worker.maker.look();
+  expect(worker.yielded).toEqual(["idle-1"]);
 });
 
 test("what a dead worker held does not count", async ({ redis }) => {

@@ -12,6 +12,7 @@ const lockMs = 5_000;
 /** Tenants whose turns are remembered for a target, and for how long after the last offer. A tenant that is forgotten counts as new. */
 const tenantsRemembered = 10_000;
 const turnsKeptMs = 86_400_000;
+const offerMark = "o-";
 
 const offerScript = new Script({
   name: "offer",
@@ -92,6 +93,23 @@ export class Offers {
     return counts.reduce((sum, count) => sum + count, 0);
   }
 
+  /** Sandboxes that are offered, the next first. */
+  async next(target: OfferTarget, count: number): Promise<SandboxKey[]> {
+    const ids = await this.#redis.zrange(queueKey(target, "prioritized"), "0", String(count - 1));
+    return ids.map((id) => sandboxKey.parse(id.slice(offerMark.length)));
+  }
+
+  /** Removes an offer that no worker has taken. The caller checks afterwards whether the sandbox still needs one. */
+  async withdraw(key: SandboxKey, target: OfferTarget): Promise<void> {
+    const queue = this.#queue(target);
+    try {
+      await queue.remove(offerId(key));
+    } catch (error) {
+      this.#drop(target, queue);
+      throw error;
+    }
+  }
+
   /** How many offers are before this sandbox's, or undefined when it has none. */
   async before(key: SandboxKey, target: OfferTarget): Promise<number | undefined> {
     const [older, index, rank] = await Promise.all([
@@ -129,7 +147,7 @@ export class Offers {
 
 /** Prefixed, because BullMQ refuses an id of digits only. */
 function offerId(key: SandboxKey): `o-${string}` {
-  return `o-${key}`;
+  return `${offerMark}${key}`;
 }
 
 export interface Offer {
