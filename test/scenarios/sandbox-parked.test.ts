@@ -5,6 +5,7 @@ import Docker from "dockerode";
 import { describe, expect } from "vitest";
 import { startRequest, test } from "../support/host.ts";
 import { shown } from "../support/shown.ts";
+import { isHeld } from "../support/warm.ts";
 
 const docker = new Docker(
   process.env.DOCKER_HOST?.startsWith("unix://") ? { socketPath: process.env.DOCKER_HOST.slice(7) } : {},
@@ -92,6 +93,24 @@ describe("parked container", () => {
       isFault(error, "fenced"),
     );
     expect((await host.sandbox({ epoch: 6 }, driver)).origin.how).toBe("adopted");
+  });
+
+  test("a parked container is removed when its adopter gives the sandbox up before init has answered", async ({
+    host,
+  }) => {
+    const driver = host.driver();
+    const first = await host.sandbox({ epoch: 1 }, driver);
+    await first.park();
+    const { State } = await docker.getContainer((await idOf(driver)) ?? "").inspect();
+    process.kill(State.Pid, "SIGSTOP");
+    const giveUp = new AbortController();
+    const adopting = host.driver(worker2).start(startRequest({ epoch: 2 }), { signal: giveUp.signal });
+    const aborted = expect(adopting).rejects.toSatisfy((error) => isFault(error, "aborted"));
+    await expect.poll(() => isHeld(host.workspacesRoot)).toBe(true);
+    giveUp.abort("given up");
+    await aborted;
+    expect(await driver.list()).toEqual([]);
+    expect(isHeld(host.workspacesRoot)).toBe(false);
   });
 
   test("a parked container whose file is lost or unreadable is replaced", async ({ host }) => {

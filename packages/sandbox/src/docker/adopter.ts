@@ -102,13 +102,16 @@ export class Adopter {
     const stream = reached?.record.containerId === containerId ? reached.stream : undefined;
     let why = stream ? "it is set up in another way" : "it does not run";
     if (stream && config === wanted.config) {
-      const adopted = await this.#adopt(request, containerId, () =>
-        wanted.connect(stream, { resync: false }),
-      );
+      const connect = () => wanted.connect(stream, { resync: false });
+      const adopted = await this.#adopt(request, containerId, connect).catch(async (error: unknown) => {
+        if (isFault(error, "aborted")) await this.discard(request, containerId, {}).catch(() => {});
+        throw error;
+      });
       if ("connection" in adopted) return adopted;
       why = adopted.why;
     }
-    await this.discard(request, containerId, call);
+    // Without the signal: claimed and left as it is, it would be neither parked nor in use.
+    await this.discard(request, containerId, {});
     this.#options.onReplaced?.(request.key, why);
     return undefined;
   }
