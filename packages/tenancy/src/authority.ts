@@ -1,5 +1,6 @@
 import { isFault, writesRefusedMs } from "@berth/protocol";
 import { LeaseRenewer, type LeaseRenewerOptions } from "./lease-renewer.ts";
+import type { LeasePort } from "./tenancy-ports.ts";
 
 export interface AuthorityOptions extends Omit<LeaseRenewerOptions, "onRefused"> {
   /** Called when Redis refuses to write, or refuses a publication for a reason that does not pass. */
@@ -52,6 +53,11 @@ export class Authority {
   /** Reports that the tenancy's loop made progress. Without progress the lease is not renewed. */
   round(): void {
     this.#renewer.round();
+  }
+
+  /** Gives the lease up. Authority goes on until `close`. */
+  release(options: Parameters<LeasePort["release"]>[0]): ReturnType<LeasePort["release"]> {
+    return this.#renewer.release(options);
   }
 
   /** How long commands may keep running in the sandbox if init never hears from this worker again. */

@@ -39,6 +39,7 @@ export class LeaseRenewer {
   /** From when the lease's length counts: the last renewal, or a refusal that stands for one. */
   #countedFromMs: number;
   #isRefused = false;
+  #isReleasing = false;
   #roundAtMs: number;
 
   constructor(options: LeaseRenewerOptions) {
@@ -62,6 +63,19 @@ export class LeaseRenewer {
   get leftInSandboxMs(): number {
     const { leaseMs, clock } = this.#options;
     return this.#countedFromMs + leaseMs * (1 - sandboxMarginShare) - clock.now();
+  }
+
+  /** Gives the lease up. A renewal that is on its way is answered with `lost` then: only the answer to this says whether it was. */
+  async release(options: Parameters<LeasePort["release"]>[0]): ReturnType<LeasePort["release"]> {
+    this.#isReleasing = true;
+    try {
+      const answer = await this.#options.lease.release(options);
+      this.#isReleasing = answer !== "kept";
+      return answer;
+    } catch (error) {
+      this.#isReleasing = false;
+      throw error;
+    }
   }
 
   get #lastMs(): number {
@@ -94,7 +108,7 @@ export class LeaseRenewer {
     const wasRefused = this.#isRefused;
     if (answer === "refused") this.#refused(asked);
     this.#isRefused = answer === "refused";
-    if (answer === "lost") {
+    if (answer === "lost" && !this.#isReleasing) {
       onLost("the lease was taken over");
       return false;
     }

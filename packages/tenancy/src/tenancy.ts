@@ -234,7 +234,7 @@ export class Tenancy {
     const isOver = isIdleTooLong(this.#limits, this.idleSinceMs, this.#sinceMs, this.#ports.clock.now());
     if (isOver && this.#closing.isBeforeRelease) this.#phase.yield("asked");
     if (!isOver || this.#closing.isBeforeRelease || this.#runs.isCompleting) return false;
-    const result = await this.#ports.lease.release({ onlyIfEmpty: true });
+    const result = await this.#authority.release({ onlyIfEmpty: true });
     if (result === "lost") throw this.#authority.lose("the lease was taken over");
     // A job came, or one is taken that this holder does not know.
     if (result === "kept") this.#line.markStale();
@@ -263,7 +263,7 @@ export class Tenancy {
   #release(options: { readonly onlyIfEmpty: boolean }): Promise<"released" | "kept" | "lost"> {
     return this.#authority.publish(() => {
       this.#authority.round();
-      return this.#ports.lease.release(options);
+      return this.#authority.release(options);
     });
   }
 

@@ -86,6 +86,15 @@ afterEach(async () => {
 });
 
 describe("lease is kept", () => {
+  test("a renewal that is answered after the lease was given up is no loss of the lease", async () => {
+    lease.answerMs = 50;
+    lease.plan.push("lost");
+    while (lease.asked.length === 0) await lease.time.step();
+    expect(await lease.renewer.release({ onlyIfEmpty: true })).toBe("released");
+    await lease.pass(200);
+    expect(lease.lost).toBeUndefined();
+  });
+
   test("a lease is kept by renewing it four times in its length", async () => {
     await lease.pass(10 * leaseMs);
     expect(lease.lost).toBeUndefined();
