@@ -217,6 +217,8 @@ describe("worker's workspaces", () => {
   }) => {
     const worker = await fleet.worker("worker-1", busybox);
     const berth = fleet.client();
+    // Its own look at the workspaces, when it starts, would find the file: then the first job waits as well.
+    await expect.poll(() => worker.log).toContain("start.checked");
     await rm(fleet.workspaces, { recursive: true });
     // A file in its place: not even root can make a directory in it.
     await writeFile(fleet.workspaces, "");
