@@ -1,5 +1,5 @@
-/** At most one lookup in twenty-five finds a bit by chance. A larger table does not fit in the processor's cache. */
-const bitsPerBlock = 8;
+/** At most one lookup in thirty finds a bit by chance: each costs a look into the exact table, which does not fit in the cache. */
+const bitsPerBlock = 32;
 /** Upper and lower case are one here, as hexadecimal and URL-encoded forms have both: half as many blocks. */
 const folded = 0x20202020;
 const fewestBits = 2 ** 17;
