@@ -110,7 +110,7 @@ export class RoomMaker {
 
   /**
    * How many of the offers are for sandboxes that wait. A producer or a sweep may add one when the sandbox has a holder already, and
-   * while no slot is free nobody takes it. Those are removed.
+   * while no slot is free no worker takes it. Those are removed.
    */
   async #needed(target: OfferTarget, waiting: number): Promise<number> {
     const { offers, leases, freeSlots } = this.#options;

@@ -55,7 +55,7 @@ test("copies of one tree at the same time are whole and alike, although its owne
   }
 });
 
-test("a copy of holes that are larger than a number of JSON's is told by the largest that it has", async () => {
+test("a copy of holes that are larger than a JSON number reports the largest such number as its size", async () => {
   const dir = place();
   sh(dir, "cd from; i=0; while [ $i -lt 700 ]; do truncate -s 15T f$i; i=$((i+1)); done");
   expect(await clone(dir, "to")).toMatchObject({ entries: 700, bytes: Number.MAX_SAFE_INTEGER });

@@ -151,7 +151,7 @@ export class ParkedContainers {
 
   /**
    * All that are parked or held. Others park and claim meanwhile, and a file that changes its name may be missing from a reading, so
-   * there are several. A container that a caller takes for nobody's is removed while a job runs in it.
+   * there are several. If a caller overlooks a note, it removes a container in which a job runs.
    */
   async all(): Promise<NotedContainer[]> {
     const found = new Map<string, NotedContainer>();
