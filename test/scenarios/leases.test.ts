@@ -4,6 +4,7 @@ import {
   Leases,
   SharedHomes,
   submitJob,
+  unfinishedKeys,
   WorkerIds,
   type WorkerStatus,
 } from "@berth/ledger";
@@ -498,17 +499,18 @@ describe("sandbox without jobs", () => {
     const client = redis.connect();
     const leases = new Leases(client);
     const key = newKey();
-    const queue = [`list:{${key}}`];
+    const queue = unfinishedKeys(key);
+    const isListed = async () => (await client.zscore(redisKeys.pending, key)) !== null;
     await mark(redis.connect(), key);
-    await client.lpush(`list:{${key}}`, "job-1");
-    expect(await leases.dropIdle(key, queue)).toBe(false);
-    await client.del(`list:{${key}}`);
-    const holding = await taken(leases, key, one, 60_000);
     expect(await leases.dropIdle(key, queue)).toBe(false);
     expect(await leases.isPending(key)).toBe(true);
+    const holding = await taken(leases, key, one, 60_000);
+    await client.unlink(...queue);
+    expect(await leases.dropIdle(key, queue)).toBe(false);
+    expect(await isListed()).toBe(true);
     await leases.release(key, holding, { onlyIfEmpty: false, queueKeys: [] });
-    await mark(redis.connect(), key);
     expect(await leases.dropIdle(key, queue)).toBe(true);
+    await expect.poll(isListed).toBe(false);
     expect(await leases.isPending(key)).toBe(false);
   });
 });
