@@ -10,7 +10,7 @@ import {
   Records,
   RecordWriter,
 } from "@berth/init";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import type { ByteListener, ByteStream } from "../src/init/byte-stream.ts";
 import { InitConnection } from "../src/init/connection.ts";
 import { LinkListener } from "../src/init/link-listener.ts";
@@ -50,12 +50,16 @@ test("a connection whose container ends between HELLO_ACK and the unix link does
   const directory = await mkdtemp(join(tmpdir(), "berth-connection-"));
   onTestFinished(() => rm(directory, { recursive: true }));
   await using listener = await LinkListener.open({ directory, owner: undefined }, epoch);
-  const timers = () => process.getActiveResourcesInfo().filter((one) => one === "Timeout").length;
-  const before = timers();
+  const set = vi.spyOn(globalThis, "setInterval");
+  const cleared = vi.spyOn(globalThis, "clearInterval");
+  onTestFinished(() => {
+    vi.restoreAllMocks();
+  });
   const connection = new InitConnection(new DyingInit(), {
     ...{ sandboxKey: "acme", epoch, leaseMs: 60_000, deadlineMs: 60_000, resync: false, listener },
   });
   const opened = await connection.open().catch((error: unknown) => error);
-  expect(timers()).toBe(before);
+  const left = set.mock.results.filter(({ value }) => !cleared.mock.calls.some(([timer]) => timer === value));
+  expect(left).toEqual([]);
   expect(opened).toMatchObject({ code: "sandbox-start-failed" });
 });
