@@ -30,7 +30,7 @@ describe("containers that an earlier process of a worker left", () => {
     expect((await host.sandbox({ epoch: 3 }, other)).origin.how).toBe("adopted");
   });
 
-  test("a container that nobody parked or holds is removed", async ({ host }) => {
+  test("a container that no worker parked or holds is removed", async ({ host }) => {
     const driver = host.driver();
     (await host.sandbox({ epoch: 1 }, driver)).detach();
     const member = { adopt: async () => false };
