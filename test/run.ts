@@ -29,7 +29,7 @@ const { values, positionals } = parseArgs({
 });
 if (values.help) {
   console.log(`npm test                 lint, types, every test: about 20 minutes on two cores
-npm test -- packages     the packages' own tests: about a minute and a half
+npm test -- packages     the packages' own tests: under three minutes
 npm test -- FILE…        only the tests whose path has one of these in it
 npm test -- FILE -t NAME only those whose title matches; any vitest option works`);
   process.exit(0);
@@ -61,7 +61,7 @@ async function outlook(): Promise<string> {
   const lastMs = Number(await readFile(durationFile, "utf8").catch(() => 0));
   const last = lastMs > 0 ? `; the last whole run here took ${Math.ceil(lastMs / 60_000)} min` : "";
   return `Every test takes about 20 minutes on two cores${last}.
-Less: npm test -- packages (a minute and a half), or any part of a path: npm test -- cancel -t "at once"
+Less: npm test -- packages (under three minutes), or any part of a path: npm test -- cancel -t "at once"
 `;
 }
 
